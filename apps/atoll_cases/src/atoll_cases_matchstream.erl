@@ -13,17 +13,30 @@ options() ->
     Names = [Name || {Name, _, _} <- matchstream_switches:names()],
     [
         #{name => stage, value => "N", default => "4", read => atoll_cli_read:whole(1, 5), help => "what the service has of what was changed from stage to stage: 1, as it began, to 4, or 5 for three nodes"},
-        #{name => with, value => "SWITCH", read => atoll_cli_read:one_of(Names), help => "one switch more than the stage has"},
-        #{name => without, value => "SWITCH", read => atoll_cli_read:one_of(Names), help => "one switch less"},
+        #{name => with, value => "SWITCH", repeat => true, read => switch(Names), help => "one switch more than the stage has; SWITCH=off is none more"},
+        #{name => without, value => "SWITCH", repeat => true, read => switch(Names), help => "one switch less; SWITCH=off is none less"},
+        #{name => nodes, value => "N", read => atoll_cli_read:whole(1, 64), help => "so many nodes, in place of what the stage has"},
         #{name => store, value => "STORE", default => "mnesia", read => atoll_cli_read:one_of([mnesia, redis]), help => "where matches are kept: in Mnesia in memory, or in a Redis that is started too, in a folder that goes with it"}
     ].
 
+%% A description for `atoll scale' says of each whether it is on.
+switch(Names) ->
+    Word = atoll_cli_read:one_of(Names),
+    fun(Text) ->
+        case string:split(Text, "=") of
+            [Name, "off"] -> case Word(Name) of {ok, _} -> {ok, none}; Wrong -> Wrong end;
+            [Name, "on"] -> Word(Name);
+            _ -> Word(Text)
+        end
+    end.
+
 %% @doc What a function returns of a service that is there as long as it runs: it is given the cluster.
 -spec with_service(atoll_cli_options:values(), Further :: #{atom() => term()}, fun((atoll_cluster:cluster()) -> atoll_cli_command:outcome())) -> atoll_cli_command:outcome().
-with_service(#{stage := Stage, store := Store} = Values, Further, Fun) ->
-    Switches = matchstream_switches:chosen(Stage, [With || #{with := With} <- [Values]], [Without || #{without := Without} <- [Values]]),
-    with_store(Store, fun(Keeper) ->
-        Shape = #{nodes => case lists:member(nodes, Switches) of true -> 3; false -> 1 end, store => Keeper, switches => Switches, settings => maps:get(settings, Further, #{})},
+with_service(#{stage := Stage, with := With, without := Without} = Values, Further, Fun) ->
+    Switches = matchstream_switches:chosen(Stage, With, Without),
+    with_store(Values, fun(Keeper) ->
+        Count = maps:get(nodes, Values, case lists:member(nodes, Switches) of true -> 3; false -> 1 end),
+        Shape = #{nodes => Count, store => Keeper, switches => Switches, settings => maps:get(settings, Further, #{})},
         Options = maps:merge(matchstream_cluster:options(Shape), maps:remove(settings, Further)),
         Ended = atoll_cluster:with_cluster(Options#{progress => atoll_cli_progress:bar("Starting nodes")}, fun(Cluster) ->
             case ready(Cluster, erlang:monotonic_time(millisecond) + ?READY_MS) of
@@ -37,17 +50,24 @@ with_service(#{stage := Stage, store := Store} = Values, Further, Fun) ->
         end
     end).
 
-with_store(mnesia, Fun) -> Fun(#{module => matchstream_store_mnesia});
-with_store(redis, Fun) ->
-    case matchstream_redis:find() of
-        ok ->
-            Dir = filename:join(filename:basedir(user_cache, "atoll"), "matchstream-" ++ os:getpid()),
-            {ok, Redis} = matchstream_redis:start_link(Dir),
-            try
-                Fun(#{module => matchstream_store_redis, socket => matchstream_redis:socket(Redis)})
-            after
-                ok = matchstream_redis:stop(Redis),
-                ok = file:del_dir_r(Dir)
+with_store(#{store := mnesia, dir := Dir}, Fun) -> Fun(#{module => matchstream_store_mnesia, dir => filename:absname(Dir)});
+with_store(#{store := mnesia}, Fun) -> Fun(#{module => matchstream_store_mnesia});
+with_store(#{store := redis, dir := Dir}, Fun) -> with_redis(Dir, Fun);
+with_store(#{store := redis}, Fun) ->
+    %% Nothing runs in it but Redis, which ends with this VM; the folder goes then too.
+    case atoll_cluster_daemon:open("matchstream") of
+        {ok, Daemon} ->
+            try with_redis(filename:join(atoll_cluster_daemon:dir(Daemon), "redis"), Fun)
+            after ok = atoll_cluster_daemon:stop(Daemon)
+            end;
+        {error, Sentence} -> {unable, Sentence}
+    end.
+
+with_redis(Dir, Fun) ->
+    case matchstream_redis:start_link(Dir) of
+        {ok, Redis} ->
+            try Fun(#{module => matchstream_store_redis, socket => matchstream_redis:socket(Redis)})
+            after ok = matchstream_redis:stop(Redis)
             end;
         {error, Sentence} -> {unable, Sentence}
     end.

@@ -11,6 +11,8 @@ summary() -> "start a service of match events and hold it until Ctrl-C".
 -spec options() -> [atoll_cli_options:option()].
 options() ->
     atoll_cases_matchstream:options() ++ [
+        #{name => dir, value => "DIR", help => "keep matches in this folder on disk, where the next service of that name and so many nodes finds them"},
+        #{name => record, value => "RECORD", help => "write down what is asked by those who follow matches, for atoll matchstream alike"},
         #{name => port, value => "PORT", default => "9999", read => atoll_cli_read:whole(0, 65000), help => "the first port for clients (0 takes free ones)"},
         #{name => web, value => "PORT", default => "8888", read => atoll_cli_read:whole(0, 65000), help => "the port of the web interface (0 takes a free one)"},
         #{name => cluster, short => $c, value => "NAME", default => "matchstream", read => atoll_cli_read:name(), help => "the cluster's name, with which the nodes' names begin"}
@@ -20,11 +22,12 @@ options() ->
 operands() -> [].
 
 -spec examples() -> [string()].
-examples() -> ["atoll matchstream up", "atoll matchstream up --store redis", "atoll matchstream up --stage 5 --port 0 --web 0 -c reef"].
+examples() -> ["atoll matchstream up", "atoll matchstream up --store redis", "atoll matchstream up --dir ~/matches", "atoll matchstream up --stage 5 --port 0 --web 0 -c reef"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(#{port := Port, web := Web, cluster := Name} = Values, []) ->
-    atoll_cases_matchstream:with_service(Values, #{name => Name, settings => #{port => Port, web => Web}}, fun(Cluster) ->
+    Record = maps:map(fun(record, File) -> filename:absname(File) end, maps:with([record], Values)),
+    atoll_cases_matchstream:with_service(Values, #{name => Name, settings => Record#{port => Port, web => Web}}, fun(Cluster) ->
         Nodes = atoll_cases_matchstream:webs(Cluster),
         Rows = [[atom_to_list(Node), lists:join(" ", [integer_to_list(Is) || Is <- Ports]), Base] || {Node, Ports, Base} <- Nodes],
         [{_, [First | _], Base} | _] = Nodes,

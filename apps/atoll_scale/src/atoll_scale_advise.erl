@@ -25,6 +25,8 @@
     %% One Erlang process that all wait for.
     | process
     | backlog
+    %% Waits for locks in the emulator, where that counts them; garbage collection.
+    | locks | collections
     | processors
     %% The connections of a node with others.
     | distribution.
@@ -49,11 +51,15 @@
 %% The share of looks at which it must have had work.
 -define(OFTEN, 0.5).
 -define(LITTLE_MEMORY, 0.05).
+%% Shares of the time of a run, all schedulers together, and of the work of schedulers that work for half of the time.
+-define(LOCKED, 0.25).
+-define(COLLECTING, 0.3).
+-define(WORKING, 0.5).
 
 %% @doc All causes, those first that others follow from.
 -spec causes() -> [cause(), ...].
 causes() ->
-    [files, processes, ports, atoms, memory, ended, outgoing, load, process, backlog, processors, distribution].
+    [files, processes, ports, atoms, memory, ended, outgoing, load, process, backlog, locks, collections, processors, distribution].
 
 %% @doc What limits the service, by runs that failed.
 -spec findings([atoll_scale_run:run()]) -> [finding()].
@@ -127,11 +133,22 @@ seen(backlog, #{machine := #{overflows := Overflows, ms := Ms, listeners := List
                 ["Listen queues of this machine overflowed ", count(Overflows), " times in ", atoll_cli_table:seconds(Ms), "; no look saw which."],
                 "Raise the backlog of the service's listen sockets.")]
     end;
-seen(processors, #{machine := #{cores := Cores, service_cpu := Cpu}, node := #{utilisation := Share, schedulers := Schedulers, run_queue := Queue}}) when Share >= ?BUSY ->
+seen(locks, #{node := #{locks := [_ | _] = Locks}}) ->
+    [
+        finding(locks, Name, Share,
+            ["The emulator waited for its locks ", Name, " for ", atoll_cli_table:percent(Share), " of the time, at ", count(Collisions), " of ", count(Tries), " times that they were taken."],
+            ["Let fewer processes use at once what ", Name, " guards: lcnt shows where it is taken; of a table, write_concurrency."])
+     || #{name := Name, share := Share, collisions := Collisions, tries := Tries} <- Locks, Share >= ?LOCKED
+    ];
+seen(collections, #{node := #{collecting := Share, collections := Rate, utilisation := Work}}) when is_float(Share), Share >= ?COLLECTING, Work >= ?WORKING ->
+    [finding(collections, <<>>, Share,
+        ["Garbage collection was ", atoll_cli_table:percent(Share), " of the work of the node's schedulers, ", atoll_cli_table:decimal(Rate), " collections a second."],
+        "Find the processes with large heaps (bin/atoll top shows them): keep less in them, or in a table, or do such work in processes that end, or with a larger min_heap_size.")];
+seen(processors, #{machine := #{cores := Cores, service_cpu := Cpu}, node := #{utilisation := Share, schedulers := Schedulers, run_queue := Queue}} = Run) when Share >= ?BUSY ->
     [finding(processors, <<>>, Share,
         ["The schedulers of the node were at work for ", atoll_cli_table:percent(Share), " of the time, with up to ", count(Queue),
          " processes waiting to run; the service used ", atoll_cli_table:decimal(Cpu), " of ", count(Cores), " processors."],
-        more_processors(Schedulers, Cores))];
+        [more_processors(Schedulers, Cores), [" Whether they wait for locks is not known: this emulator does not count them, and erl -emu_type lcnt does." || uncounted(Run)]])];
 seen(processors, #{machine := #{cores := Cores, service_cpu := Cpu}}) when Cpu >= ?BUSY * Cores ->
     [finding(processors, <<>>, Cpu / Cores,
         ["The service used ", atoll_cli_table:decimal(Cpu), " of ", count(Cores), " processors."],
@@ -180,6 +197,9 @@ full(#{port := Port, backlog := Backlog, most := Most}, Overflows, Ms, Machine) 
 raise_backlog(Backlog, Machine) ->
     Kernel = maps:get(somaxconn, Machine, none),
     ["Raise the backlog of that listen socket", [[", and net.core.somaxconn, which is ", count(Kernel)] || is_integer(Kernel), Backlog >= Kernel], $.].
+
+uncounted(#{node := #{locks := none}}) -> true;
+uncounted(_) -> false.
 
 more_processors(Schedulers, Cores) when Schedulers < Cores ->
     ["It has ", count(Schedulers), " schedulers for ", count(Cores), " processors: start it with more (+S)."];

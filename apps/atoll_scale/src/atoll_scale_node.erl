@@ -26,6 +26,9 @@
     memory := #{atom() => non_neg_integer()},
     %% A second.
     collections := float(),
+    %% What the emulator counts ({@link atoll_scale_emulator}).
+    collecting => float() | none,
+    locks => [atoll_scale_emulator:lock()] | none,
     %% Bytes that waited for a node at most, and from how many on senders are suspended; how many were.
     connections := [#{peer := binary(), most := non_neg_integer(), limit := pos_integer()}],
     suspended := non_neg_integer()
@@ -85,7 +88,7 @@ os_pid(Node) ->
 -spec start(node()) -> pid().
 start(Node) ->
     Caller = self(),
-    spawn_link(fun() -> loop(Node, none, new(), Caller) end).
+    spawn_link(fun() -> loop(Node, none, new(), {Caller, atoll_scale_emulator:start(Node)}) end).
 
 %% @doc What was seen; nothing if it never answered.
 -spec stop(pid()) -> seen() | none.
@@ -98,15 +101,16 @@ stop(Asking) ->
     after ?STOP_MS -> exit({late, ?MODULE})
     end.
 
-loop(Node, Has0, Looks0, Caller) ->
+loop(Node, Has0, Looks0, {Caller, Counting} = For) ->
     {Has, Looks} = asked(Node, Has0, Looks0),
     receive
         {stop, Caller, Ref} ->
             {_, Last} = asked(Node, Has, Looks),
+            Counted = atoll_scale_emulator:stop(Counting),
             ok = atoll_watch_node:leave(Node, self(), ?ASK_MS),
-            Caller ! {Ref, seen(atom_to_binary(Node), Last)}
+            Caller ! {Ref, case seen(atom_to_binary(Node), Last) of none -> none; Seen -> maps:merge(Seen, Counted) end}
     after ?LOOK_MS ->
-        loop(Node, Has, Looks, Caller)
+        loop(Node, Has, Looks, For)
     end.
 
 asked(Node, Has, Looks) ->

@@ -6,7 +6,7 @@
 %% A session and its programs belong to the process that opened it: that one hears of their ends.
 -module(atoll_scale_programs).
 
--export([open/0, close/1, start/4, run/4, stop/1, ended/1, pids/1, said/1]).
+-export([open/0, close/1, folder/1, start/4, run/4, stop/1, ended/1, pids/1, said/1]).
 
 -export_type([session/0, program/0]).
 
@@ -31,10 +31,14 @@ open() ->
 -spec close(session()) -> ok.
 close(#{keeper := Keeper}) -> atoll_cluster_guardian:finish(Keeper).
 
+%% @doc The name of a folder that is not there yet, and goes with the session.
+-spec folder(session()) -> file:filename().
+folder(#{dir := Session}) -> filename:join(Session, integer_to_list(erlang:unique_integer([positive]))).
+
 %% @doc Starts a command of the shell, in a folder, with variables of its environment.
 -spec start(string(), file:filename(), [{string(), string()}], session()) -> program().
-start(Command, Cwd, Env, #{dir := Session}) ->
-    Dir = filename:join(Session, integer_to_list(erlang:unique_integer([positive]))),
+start(Command, Cwd, Env, Session) ->
+    Dir = folder(Session),
     ok = file:make_dir(Dir),
     Log = Dir ++ ".log",
     #{dir => Dir, log => Log, port => atoll_cluster_guardian:start(Dir, Log, ["/bin/sh", "-c", Command], [{cd, Cwd}, {env, Env}])}.

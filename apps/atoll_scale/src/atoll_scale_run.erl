@@ -7,8 +7,8 @@
 
 -export_type([run/0]).
 
-%% A driver's process ends with what it has to tell, by design.
--dialyzer({nowarn_function, loaded/4}).
+%% The process of a load ends with what it has to tell, by design.
+-dialyzer({nowarn_function, [loaded/4, apart/3]}).
 
 -type run() :: #{
     level := pos_integer(),
@@ -39,8 +39,8 @@ check(#{load := {driver, Module, Options}, dir := Dir} = Plan) ->
         {error, _} ->
             {error, ["the module ", atom_to_list(Module), " of the key load is not there; the key code names the folder of its beam file"]}
     end;
-check(#{load := {tsung, _}}) ->
-    {error, "loads of Tsung are not there yet: use a command or a driver"};
+check(#{load := {tsung, _}} = Plan) ->
+    atoll_scale_tsung:check(Plan);
 check(#{load := {command, _}}) ->
     ok.
 
@@ -75,18 +75,24 @@ loaded({command, Command}, Level, Seconds, System) ->
     case atoll_scale_programs:run(atoll_scale_plan:filled(Command, Values), Dir, ms(Seconds), atoll_scale_system:session(System)) of
         {0, Said} -> read(Said);
         {late, _} -> {ok, none_of("the command of the load took too long")};
+        %% The shell's own status.
+        {127, Said} -> {error, ["the command of the load is not there: ", last_line(Said)]};
         {Status, Said} -> {ok, none_of(io_lib:format("the command of the load ended with ~b: ~ts", [Status, last_line(Said)]))}
     end;
+loaded({tsung, _}, Level, Seconds, System) ->
+    apart(fun() -> atoll_scale_tsung:run(Level, Seconds, System) end, ms(Seconds), "Tsung");
 loaded({driver, Module, Options}, Level, Seconds, _) ->
-    Ms = ms(Seconds),
-    {Pid, Ref} = spawn_monitor(fun() -> exit({told, Module:run(Level, Seconds, Options)}) end),
+    apart(fun() -> Module:run(Level, Seconds, Options) end, ms(Seconds), ["the driver ", atom_to_list(Module)]).
+
+apart(Fun, Ms, Called) ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit({told, Fun()}) end),
     receive
         {'DOWN', Ref, process, Pid, {told, Told}} -> Told;
-        {'DOWN', Ref, process, Pid, Reason} -> {error, io_lib:format("the driver ~ts has crashed: ~0tP", [Module, Reason, 20])}
+        {'DOWN', Ref, process, Pid, Reason} -> {error, io_lib:format("~ts has crashed: ~0tP", [Called, Reason, 20])}
     after Ms ->
         true = demonitor(Ref, [flush]),
         true = exit(Pid, kill),
-        {ok, none_of("the driver took too long")}
+        {ok, none_of([Called, " took too long"])}
     end.
 
 ms(Seconds) -> ?LONGER * 1000 * Seconds + ?MORE_MS.
@@ -108,9 +114,14 @@ figures(Said) ->
     Own = [{Key, [atom_to_list(Key), "\\s*[ =:]"]} || Key <- ?FIGURES],
     Ab = [
         {requests, "Complete requests:"}, {failures, "Failed requests:"}, {per_second, "Requests per second:"},
-        {p50_ms, " +50%"}, {p99_ms, " +99%"}
+        {p50_ms, " +50%"}, {p99_ms, " +99%"}, {other_status, "Non-2xx responses:"}
     ],
-    maps:from_list([{Key, N} || {Key, Line} <- Ab ++ Own, {ok, N} <- [figure(Line, Said)]]).
+    Found = maps:from_list([{Key, N} || {Key, Line} <- Ab ++ Own, {ok, N} <- [figure(Line, Said)]]),
+    %% To ab an answer of any status is one.
+    case maps:take(other_status, Found) of
+        {N, #{failures := Failures} = Others} -> Others#{failures := Failures + N};
+        _ -> Found
+    end.
 
 figure(Line, Said) ->
     case re:run(Said, ["^", Line, "\\s*([0-9]+(?:\\.[0-9]+)?)\\b"], [multiline, {capture, [1], list}]) of

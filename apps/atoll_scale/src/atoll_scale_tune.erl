@@ -19,7 +19,8 @@
     switch := atom(),
     from := atoll_scale_plan:value(),
     to := atoll_scale_plan:value(),
-    cause := atoll_scale_advise:cause()
+    %% What it may help with; of one that was asked for there is none.
+    cause => atoll_scale_advise:cause()
 }.
 
 -type compared() :: #{

@@ -8,6 +8,8 @@
 -export([a_backlog_is_found_and_named/1, nothing_is_left_of_one_that_is_killed/1, a_service_that_cannot_start_is_said/1]).
 -export([a_command_is_a_load/1, a_kernel_setting_is_given_back/1]).
 -export([three_limits_are_found_and_named/1, what_limits_is_changed_step_by_step/1]).
+-export([a_change_that_is_asked_for_is_compared/1, ab_makes_a_load/1, users_of_tsung_make_a_load/1, garbage_collection_is_counted_and_no_longer/1]).
+-export([collect/1]).
 
 -define(GONE_MS, 10000).
 -define(HELD_MS, 5000).
@@ -17,8 +19,21 @@ suite() -> [{timetrap, {minutes, 20}}].
 all() ->
     [a_backlog_is_found_and_named, nothing_is_left_of_one_that_is_killed, a_service_that_cannot_start_is_said, a_command_is_a_load,
      a_kernel_setting_is_given_back] ++
-        [Case || atoll_tier:tier() =:= deep, Case <- [three_limits_are_found_and_named, what_limits_is_changed_step_by_step]].
+        [Case || atoll_tier:tier() =:= deep, Case <- [
+            three_limits_are_found_and_named, what_limits_is_changed_step_by_step, a_change_that_is_asked_for_is_compared, ab_makes_a_load,
+            users_of_tsung_make_a_load, garbage_collection_is_counted_and_no_longer
+        ]].
 
+init_per_testcase(ab_makes_a_load, Config) ->
+    case os:find_executable("ab") of
+        false -> {skip, "ab is not installed (apache2-utils of Debian)"};
+        _ -> [{dir, atoll_cli_os:new_dir()} | Config]
+    end;
+init_per_testcase(users_of_tsung_make_a_load, Config) ->
+    case atoll_tsung:version() of
+        {ok, _} -> [{dir, atoll_cli_os:new_dir()} | Config];
+        {error, _} -> {skip, "Tsung is not installed (tsung of Debian)"}
+    end;
 init_per_testcase(_, Config) -> [{dir, atoll_cli_os:new_dir()} | Config].
 
 end_per_testcase(_, Config) -> ok = atoll_cli_os:remove_dir(dir(Config)).
@@ -153,3 +168,60 @@ what_limits_is_changed_step_by_step(Config) ->
     Changes = [{Switch, Kept} || #{<<"what">> := <<"change">>, <<"switch">> := Switch, <<"kept">> := Kept} <- Entries],
     ?assertEqual([{<<"backlog">>, true}, {<<"files">>, true}, {<<"servers">>, true}], lists:sort(Changes)),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+%% Nothing of it is kept.
+a_change_that_is_asked_for_is_compared(Config) ->
+    {File, _} = plan([{seconds, 1}, {from, 8}, {to, 256}, {precision, 1}], Config),
+    #{status := 0, stdout := Json, stderr := Said} = atoll_cli_line:run(dir(Config),
+        ["scale", "compare", File, "files=16384", "backlog=1024", "--set", "servers=16", "--rounds", "2", "--json"], 600000),
+    ct:log("~ts", [Said]),
+    #{<<"changes">> := [Files, Backlog]} = atoll_cli_os:decode(Json),
+    ?assertMatch(#{<<"switch">> := <<"files">>, <<"from">> := <<"64">>, <<"to">> := <<"16384">>, <<"verdict">> := <<"unclear">>, <<"before">> := [_, _], <<"after">> := [_, _]}, Files),
+    ?assertMatch(#{<<"switch">> := <<"backlog">>, <<"from">> := <<"5">>}, Backlog),
+    {ok, Entries, 0} = atoll_scale_journal:read(File ++ ".journal"),
+    ?assertEqual([false, false], [Kept || #{<<"what">> := <<"change">>, <<"kept">> := Kept} <- Entries]),
+    ?assertEqual([], atoll_cli_page:unexplained(Json, atoll_cli_page:read("docs/scaling.md"))).
+
+ab_makes_a_load(Config) ->
+    {File, Port} = plan([{to, 128}], Config),
+    with_load({command, lists:concat(["ab -q -l -r -s 5 -t {seconds} -n 1000000 -c {level} http://127.0.0.1:", Port, "/stock"])}, File),
+    #{<<"limit">> := Limit} = found([File, "--searches", "1", "--set", "files=16384", "--set", "backlog=1024", "--set", "servers=16"], Config),
+    ?assert(Limit >= 16),
+    {ok, Entries, 0} = atoll_scale_journal:read(File ++ ".journal"),
+    ?assertMatch([#{<<"requests">> := N, <<"failures">> := 0, <<"p99_ms">> := Ms} | _] when N > 10 andalso Ms > 1, [Load || #{<<"what">> := <<"run">>, <<"load">> := Load} <- Entries]).
+
+%% The same file with another load.
+with_load(Load, File) ->
+    {ok, Terms} = file:consult(File),
+    ok = file:write_file(File, [io_lib:format("~0tp.~n", [Term]) || Term <- lists:keystore(load, 1, Terms, {load, Load})]).
+
+users_of_tsung_make_a_load(Config) ->
+    {File, Port} = plan([{from, 16}, {to, 32}, {precision, 1}, {seconds, 2}, {level, "users a second"}], Config),
+    {ok, Text} = file:read_file(filename:join([code:priv_dir(atoll_scale), "example", "shop.xml"])),
+    ok = file:write_file(filename:join(dir(Config), "shop.xml"), string:replace(Text, "8081", integer_to_list(Port))),
+    with_load({tsung, "shop.xml"}, File),
+    #{<<"limit">> := 32, <<"at_least">> := true} = found([File, "--searches", "1", "--set", "files=16384", "--set", "backlog=1024", "--set", "servers=16"], Config),
+    {ok, Entries, 0} = atoll_scale_journal:read(File ++ ".journal"),
+    Loads = [Load || #{<<"what">> := <<"run">>, <<"load">> := Load} <- Entries],
+    ?assertMatch([#{<<"requests">> := N, <<"failures">> := 0, <<"p99_ms">> := Ms} | _] when N > 5 andalso Ms >= 2, Loads),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+%% A node that does little else.
+garbage_collection_is_counted_and_no_longer(_) ->
+    Alive = is_alive(),
+    atoll_cluster:with_cluster(#{nodes => 1}, fun(Cluster) ->
+        [Node] = atoll_cluster:nodes(Cluster),
+        ok = atoll_scale_node:join(#{node => Node, dir => "/"}),
+        Off = atoll_cluster:call(Cluster, Node, erlang, system_flag, [microstate_accounting, false]),
+        Asking = atoll_scale_node:start(Node),
+        _ = [atoll_cluster:call(Cluster, Node, ?MODULE, collect, [20]) || _ <- lists:seq(1, 3)],
+        ?assertMatch(#{collecting := Share, locks := none} when Share > 0.3, atoll_scale_node:stop(Asking)),
+        ?assertEqual({Off, false}, {false, atoll_cluster:call(Cluster, Node, erlang, system_flag, [microstate_accounting, false])})
+    end),
+    _ = [ok = net_kernel:stop() || not Alive].
+
+%% On the node.
+collect(Times) ->
+    Kept = lists:seq(1, 200000),
+    _ = [erlang:garbage_collect() || _ <- lists:seq(1, Times)],
+    length(Kept).

@@ -122,3 +122,17 @@ all_causes_have_a_place_test() ->
     Causes = atoll_scale_advise:causes(),
     ?assertEqual(length(Causes), length(lists:usort(Causes))),
     ?assertEqual([atom_to_list(Cause) || Cause <- Causes], atoll_scale_plan:cause_words()).
+
+garbage_collection_is_named_when_the_node_works_for_it_test() ->
+    Node = (node_of())#{collecting => 0.4, utilisation := 0.6, collections := 1234.5},
+    ?assertEqual([collections], causes([run(machine(), Node)])),
+    ?assertEqual("Garbage collection was 40 % of the work of the node's schedulers, 1,234.5 collections a second.", said(run(machine(), Node))),
+    ?assertEqual([], causes([run(machine(), Node#{utilisation := 0.2}), run(machine(), Node#{collecting := 0.1}), run(machine(), Node#{collecting := none})])).
+
+locks_are_named_where_they_are_counted_and_else_it_is_said_that_they_are_not_test() ->
+    Lock = #{name => <<"run_queue">>, share => 0.5, collisions => 30, tries => 1000},
+    ?assertEqual([locks], causes([run(machine(), (node_of())#{locks => [Lock, Lock#{name := <<"other">>, share := 0.1}]})])),
+    ?assertEqual("The emulator waited for its locks run_queue for 50 % of the time, at 30 of 1,000 times that they were taken.", said(run(machine(), (node_of())#{locks => [Lock]}))),
+    Change = fun(Locks) -> [#{cause := processors, change := Is}] = atoll_scale_advise:findings([run((machine())#{service_cpu := 1.95}, (node_of())#{utilisation := 0.99, locks => Locks})]), Is end,
+    ?assertMatch({_, _}, binary:match(Change(none), <<"erl -emu_type lcnt">>)),
+    ?assertEqual(nomatch, binary:match(Change([]), <<"lcnt">>)).

@@ -13,6 +13,11 @@ a_wrong_command_line_has_its_sentence_test_() ->
         {["scale", "find", File, "--set", "backlog=6"], "--set: backlog has no value 6; there are 5, 1024"},
         {["scale", "find", File, "--set", "backlogs=5"], "--set: there is no switch backlogs; there are files, backlog, servers"},
         {["scale", "tune", File, "--rounds", "none"], "--rounds must be a whole number from 1 to 100, not \"none\""},
+        {["scale", "compare", File], "the argument CHANGE is missing"},
+        {["scale", "compare", File, "backlog"], "it must be SWITCH=VALUE, not \"backlog\""},
+        {["scale", "compare", File, "backlog=1024", "backlog=6"], "backlog has no value 6; there are 5, 1024"},
+        {["scale", "compare", File, "backlog=5"], "backlog=5 is so before the change"},
+        {["scale", "compare", File, "backlog=1024", "--set", "backlog=1024"], "backlog=1024 is so before the change"},
         {["scale", "report"], "the argument JOURNAL is missing"}
     ]).
 
@@ -33,9 +38,19 @@ file_test_() ->
             ?assertEqual({usage, Said}, atoll_cli_line:outcome(["scale", "tune", File])),
             ?assertNot(filelib:is_file(File ++ ".journal"))
         end},
-        {"a load of Tsung is said not to be there", fun() ->
-            ok = file:write_file(File, "{name, \"x\"}.\n{start, \"x\"}.\n{load, {tsung, \"x.xml\"}}.\n"),
-            ?assertEqual({usage, File ++ ": loads of Tsung are not there yet: use a command or a driver"}, atoll_cli_line:outcome(["scale", "find", File]))
+        {"what is wrong with a scenario of Tsung is said", fun() ->
+            Scenario = File ++ ".xml",
+            Said = fun(Keys) ->
+                ok = file:write_file(File, ["{name, \"x\"}.\n{start, \"x\"}.\n{load, {tsung, \"", filename:basename(Scenario), "\"}}.\n", Keys]),
+                {usage, Sentence} = atoll_cli_line:outcome(["scale", "find", File]),
+                Sentence
+            end,
+            ?assertEqual(File ++ ": " ++ Scenario ++ ": no such file or directory", Said("")),
+            ok = file:write_file(Scenario, "<users arrivalrate=\"9\"/>"),
+            ?assertMatch({match, _}, re:run(Said(""), "xml: it has no \\{level\\}, which is what it is run with")),
+            ok = file:write_file(Scenario, "<users arrivalrate=\"{level}\"/>"),
+            ?assertMatch({match, _}, re:run(Said("{p99_ms, 100}.\n"), "xml: the key p99_ms takes single times, which Tsung keeps with backend=\"fullstats\" alone")),
+            ok = file:delete(Scenario)
         end},
         {"a journal without a stage fails the report", fun() ->
             ok = file:write_file(File, "{\"what\":\"begun\"}\n"),

@@ -26,7 +26,7 @@ what_is_right_is_read_with_what_is_left_out_test() ->
 
 the_template_and_the_example_are_right_test_() ->
     Priv = code:priv_dir(atoll_scale),
-    [{File, ?_assertMatch({ok, _}, atoll_scale_plan:read(filename:join(Priv, File)))} || File <- ["template.plan", "example/shop.plan"]].
+    [{File, ?_assertMatch({ok, _}, atoll_scale_plan:read(filename:join(Priv, File)))} || File <- ["template.plan", "example/shop.plan", "example/shop-ab.plan", "example/shop-tsung.plan"]].
 
 %% Each key of it stands in the template, as one that may be left out or not.
 the_template_explains_every_key_test_() ->

@@ -10,6 +10,10 @@ what_ab_prints_is_read_test() ->
              "Percentage of the requests served within a certain time (ms)\n  50%     11\n  95%     40\n  99%     95\n 100%    210 (longest request)\n">>,
     ?assertEqual(#{requests => 1000, failures => 12, per_second => 810.37, p50_ms => 11, p99_ms => 95}, atoll_scale_run:figures(Text)).
 
+an_answer_of_another_status_has_failed_too_test() ->
+    Text = <<"Complete requests:      500\nFailed requests:        3\n   (Connect: 0, Receive: 3, Length: 0, Exceptions: 0)\nNon-2xx responses:      40\n">>,
+    ?assertEqual(#{requests => 500, failures => 43}, atoll_scale_run:figures(Text)).
+
 lines_of_a_key_and_a_number_are_read_test() ->
     ?assertEqual(
         #{requests => 1000, failures => 3, refused => 1, p99_ms => 12.5},

@@ -16,7 +16,7 @@
 %% root, ends by itself.
 -module(atoll_tsung).
 
--export([run/1, report/4, version/0]).
+-export([run/1, check/1, report/4, version/0]).
 
 -export_type([options/0, result/0]).
 
@@ -56,6 +56,19 @@ run(#{scenario := Scenario} = Options) ->
         {_, {error, _} = Error} -> Error
     end.
 
+%% @doc What can be known to be wrong with a scenario before anything starts: its elements, and that there is a Tsung to run it.
+-spec check(file:filename() | {text, unicode:chardata()}) -> ok | {error, Sentence :: unicode:chardata()}.
+check(Scenario) ->
+    case {atoll_tsung_place:find(), text(Scenario)} of
+        {{ok, Place}, {ok, Text}} ->
+            case facts(Place, Text, Scenario) of
+                {ok, _} -> ok;
+                {error, _} = Error -> Error
+            end;
+        {{error, _} = Error, _} -> Error;
+        {_, {error, _} = Error} -> Error
+    end.
+
 %% @doc Which Tsung is installed.
 -spec version() -> {ok, string()} | {error, Sentence :: unicode:chardata()}.
 version() ->
@@ -73,26 +86,32 @@ text(File) ->
         {false, {error, Reason}} -> {error, [File, ": ", file:format_error(Reason)]}
     end.
 
-checked(Place, Text, #{out := Dir} = Options) ->
-    case atoll_tsung_place:dtd(Place) of
-        {ok, Dtd} ->
-            case atoll_tsung_scenario:read(Text, atoll_tsung_dtd:attributes(Dtd)) of
-                {ok, Facts} ->
-                    case file:make_dir(Dir) of
-                        ok -> made(Place, Text, Facts, Options);
-                        {error, Reason} -> {error, [Dir, ": ", file:format_error(Reason)]}
-                    end;
-                {error, Error} ->
-                    wrong(Options, Error)
+checked(Place, Text, #{out := Dir, scenario := Scenario} = Options) ->
+    case facts(Place, Text, Scenario) of
+        {ok, Facts} ->
+            case file:make_dir(Dir) of
+                ok -> made(Place, Text, Facts, Options);
+                {error, Reason} -> {error, [Dir, ": ", file:format_error(Reason)]}
             end;
         {error, _} = Error ->
             Error
     end.
 
-wrong(#{scenario := {text, _}}, Error) -> {error, ["the scenario, ", atoll_tsung_scenario:format_error(Error)]};
-wrong(#{scenario := File}, Error) -> {error, [File, ": ", atoll_tsung_scenario:format_error(Error)]}.
+facts(Place, Text, Scenario) ->
+    case atoll_tsung_place:dtd(Place) of
+        {ok, Dtd} ->
+            case atoll_tsung_scenario:read(Text, atoll_tsung_dtd:attributes(Dtd)) of
+                {ok, _} = Ok -> Ok;
+                {error, Error} -> wrong(Scenario, Error)
+            end;
+        {error, _} = Error ->
+            Error
+    end.
 
-made(Place, Text, Facts, #{out := Dir} = Options) ->
+wrong({text, _}, Error) -> {error, ["the scenario, ", atoll_tsung_scenario:format_error(Error)]};
+wrong(File, Error) -> {error, [File, ": ", atoll_tsung_scenario:format_error(Error)]}.
+
+made(Place, Text, Facts, #{out := Dir, scenario := Given} = Options) ->
     case atoll_tsung_place:make(Place, Dir) of
         {ok, #{dtd := Dtd} = Made} ->
             case atoll_tsung_scenario:with_dtd(Text, filename:absname(Dtd)) of
@@ -107,7 +126,7 @@ made(Place, Text, Facts, #{out := Dir} = Options) ->
                     ),
                     kept(Task, Options);
                 {error, Error} ->
-                    wrong(Options, Error)
+                    wrong(Given, Error)
             end;
         {error, _} = Error ->
             Error

@@ -11,7 +11,7 @@
 %% registered makes no difference: each node has a process for a match, and the store gives a number once.
 -module(matchstream).
 
--export([settings/0, ports/1, new_match/1, register/3, register/4, matches/0, match/1, history/2, port/0, status/0]).
+-export([ports/1, place/1, new_match/1, cancel_match/1, register/3, register/4, matches/0, match/1, history/2, port/0, status/0]).
 
 -export_type([settings/0, error/0]).
 
@@ -29,7 +29,11 @@
     %% for a client to say what it wants
     request_ms := pos_integer(),
     %% events that may wait for a client
-    waiting := pos_integer()
+    waiting := pos_integer(),
+    %% a client that takes nothing for so long is closed
+    send_ms := pos_integer(),
+    %% where it is written what is asked; without, it is not. Of several nodes each adds its number.
+    record => file:filename()
 }.
 
 -type error() ::
@@ -43,24 +47,14 @@
 
 -define(PORTS, 8).
 
-%% @doc What the application was started with, and what it has where that says nothing.
--spec settings() -> settings().
-settings() ->
-    Given = maps:with([nodes, store, switches, listen, port, web, connections, request_ms, waiting], maps:from_list(application:get_all_env(matchstream))),
-    Whole = maps:merge(#{
-        nodes => [node()], store => #{module => matchstream_store_mnesia}, switches => matchstream_switches:of_stage(5), listen => {127, 0, 0, 1},
-        port => 0, web => 0, connections => 1000000, request_ms => 10000, waiting => 256
-    }, Given),
-    #{nodes := Nodes, store := Store} = Whole,
-    Whole#{store := Store#{nodes => Nodes}}.
-
 %% @doc The ports of this node, numbered from 1.
 -spec ports(settings()) -> [{pos_integer(), inet:port_number()}].
 ports(#{port := First, nodes := Nodes}) ->
     Count = matchstream_switches:when_on(ports, ?PORTS, 1),
     [{N, case First of 0 -> 0; _ -> First + place(Nodes) * Count + N - 1 end} || N <- lists:seq(1, Count)].
 
-%% How many nodes there are before this one.
+%% @doc How many nodes there are before this one.
+-spec place([node(), ...]) -> non_neg_integer().
 place(Nodes) -> length(lists:takewhile(fun(Node) -> Node =/= node() end, Nodes)).
 
 %% @doc Keeps a new match.
@@ -71,6 +65,10 @@ new_match(About) ->
         {error, _} = Error -> Error;
         Why -> {error, Why}
     end.
+
+%% @doc Ends a match that is not played, or not played to its end. Who follows it gets that as its last event.
+-spec cancel_match(matchstream_match:id()) -> {ok, matchstream_match:event()} | {error, error()}.
+cancel_match(Id) -> register(Id, cancel, []).
 
 %% @doc Registers an event that happens now.
 -spec register(matchstream_match:id(), term(), [{term(), term()}]) -> {ok, matchstream_match:event()} | {error, error()}.

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The application. Its environment is what {@link matchstream:settings/0} says, the same on all nodes.
+%% @doc The application. Its environment is what {@link matchstream_settings} reads, the same on all nodes.
 -module(matchstream_app).
 -behaviour(application).
 
@@ -8,13 +8,16 @@
 %% @private
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_, _) ->
-    Settings = matchstream:settings(),
-    ok = matchstream_switches:install(maps:get(switches, Settings)),
-    ok = matchstream_count:new(),
-    case matchstream_sup:start_link(Settings) of
-        {ok, _} = Ok -> Ok;
-        {error, _} = Error -> Error;
-        ignore -> {error, ignore}
+    case matchstream_settings:read(application:get_all_env(matchstream)) of
+        {ok, #{switches := Switches} = Settings} ->
+            ok = matchstream_switches:install(Switches),
+            ok = matchstream_count:new(),
+            case matchstream_sup:start_link(Settings) of
+                {ok, _} = Ok -> Ok;
+                {error, _} = Error -> Error;
+                ignore -> {error, ignore}
+            end;
+        {error, _} = Error -> Error
     end.
 
 %% @private

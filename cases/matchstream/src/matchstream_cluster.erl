@@ -3,7 +3,7 @@
 %% connections.
 -module(matchstream_cluster).
 
--export([options/1]).
+-export([options/1, hosts/1]).
 
 -export_type([shape/0]).
 
@@ -11,7 +11,7 @@
     nodes := pos_integer(),
     store := matchstream_store:options(),
     switches := [matchstream_switches:name()],
-    %% further settings of {@link matchstream:settings/0}
+    %% further settings of {@link matchstream_settings}
     settings => #{atom() => term()}
 }.
 
@@ -23,13 +23,17 @@
 options(#{nodes := Count, store := #{module := Module} = Store, switches := Switches} = Shape) ->
     IsMesh = Module =:= matchstream_store_mnesia,
     #{
-        nodes => Count, connect_all => IsMesh, apps => [atoll, matchstream], hosts => [#{address => {127, 0, 0, 1}, wrap => files(Switches)}],
+        nodes => Count, connect_all => IsMesh, apps => [atoll, matchstream], hosts => hosts(Switches),
         args => fun(Nodes) ->
             vm(Switches) ++
                 environment(matchstream, [{nodes, Nodes}, {store, Store}, {switches, Switches} | maps:to_list(maps:get(settings, Shape, #{}))]) ++
                 environment(atoll, [{overlay, case IsMesh of true -> mesh; false -> hyparview end}, {contacts, lists:sublist(Nodes, 3)}])
         end
     }.
+
+%% @doc Where nodes run with these switches.
+-spec hosts([matchstream_switches:name()]) -> [map(), ...].
+hosts(Switches) -> [#{address => {127, 0, 0, 1}, wrap => files(Switches)}].
 
 %% The system's own bound stays; a program may raise what it has up to that.
 files(Switches) ->

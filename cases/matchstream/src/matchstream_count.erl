@@ -6,7 +6,7 @@
 
 -export_type([name/0]).
 
--type name() :: connections | clients | accepted | events | delivered | refused | slow | unstored.
+-type name() :: connections | clients | accepted | events | delivered | refused | slow | unstored | unrecorded.
 
 -define(NAMES, [
     {connections, gauge, "connections that are open"},
@@ -16,7 +16,8 @@
     {delivered, counter, "events that were written to clients"},
     {refused, counter, "connections that were ended with an ERROR"},
     {slow, counter, "clients that were closed because they read too slowly"},
-    {unstored, counter, "events that the store could not take"}
+    {unstored, counter, "events that the store could not take"},
+    {unrecorded, counter, "requests that the record could not take"}
 ]).
 
 %% @doc Begins, with the metrics of Atoll if that runs.

@@ -8,19 +8,28 @@
 -export([
     a_thousand_clients_get_all_of_a_match/1, who_comes_late_gets_the_status_and_the_rest/1, the_history_is_what_was_registered/1,
     hostile_clients_are_told_and_closed/1, an_event_is_taken_once_however_often_it_is_sent/1,
-    a_killed_redis_loses_nothing_acknowledged/1, the_first_stage_does_the_same/1
+    a_killed_redis_loses_nothing_acknowledged/1, the_first_stage_does_the_same/1,
+    a_killed_node_loses_nothing_and_its_clients_go_on_elsewhere/1, who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed/1,
+    who_says_nothing_is_told_and_costs_the_others_nothing/1, a_service_finds_its_matches_on_disk/1, the_page_starts_and_stops_a_match/1
 ]).
+%% Called on nodes.
+-export([waiting/0]).
 
 -define(MS, 60000).
 -define(MATCH, <<"rfc-bay-2026-03-14">>).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [{group, mnesia}, {group, stage1}, {group, redis}].
 
 groups() ->
     [
-        {mnesia, [], [hostile_clients_are_told_and_closed, an_event_is_taken_once_however_often_it_is_sent, a_thousand_clients_get_all_of_a_match, who_comes_late_gets_the_status_and_the_rest, the_history_is_what_was_registered]},
+        {mnesia, [], [
+            hostile_clients_are_told_and_closed, an_event_is_taken_once_however_often_it_is_sent, a_thousand_clients_get_all_of_a_match,
+            who_comes_late_gets_the_status_and_the_rest, the_history_is_what_was_registered, a_killed_node_loses_nothing_and_its_clients_go_on_elsewhere,
+            who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed, who_says_nothing_is_told_and_costs_the_others_nothing,
+            a_service_finds_its_matches_on_disk, the_page_starts_and_stops_a_match
+        ]},
         {stage1, [], [the_first_stage_does_the_same]},
         {redis, [], [a_killed_redis_loses_nothing_acknowledged]}
     ].
@@ -43,15 +52,24 @@ init_per_group(_, Config) -> Config.
 end_per_group(_, _) -> ok.
 
 %% What a function does with a service, which is gone afterwards.
-with_service(Store, Stage, Settings, Fun) ->
-    Options = matchstream_cluster:options(#{nodes => 1, store => Store, switches => matchstream_switches:of_stage(Stage) -- [nodes], settings => Settings}),
-    {ok, Cluster} = atoll_cluster:start(Options),
+with_service(Store, Stage, Settings, Fun) -> with_service(#{nodes => 1}, Store, Stage, Settings, Fun).
+
+with_service(#{nodes := Count} = Further, Store, Stage, Settings, Fun) ->
+    Options = matchstream_cluster:options(#{nodes => Count, store => Store, switches => matchstream_switches:of_stage(Stage) -- [nodes], settings => Settings}),
+    {ok, Cluster} = atoll_cluster:start(maps:merge(Options, Further)),
     try
-        [Node] = atoll_cluster:nodes(Cluster),
-        Call = fun(M, F, A) -> atoll_cluster:call(Cluster, Node, M, F, A, ?MS) end,
-        ok = await(fun() -> Call(matchstream_store, is_ready, []) end),
-        #{ports := Ports, web := Web} = Call(matchstream, status, []),
-        Fun(#{call => Call, ports => Ports, base => "http://127.0.0.1:" ++ integer_to_list(Web)})
+        [First | _] = Nodes = atoll_cluster:nodes(Cluster),
+        On = fun(Node, M, F, A) -> atoll_cluster:call(Cluster, Node, M, F, A, ?MS) end,
+        Each = [
+            begin
+                ok = await(fun() -> On(Node, matchstream_store, is_ready, []) end),
+                #{ports := Ports, web := Web} = On(Node, matchstream, status, []),
+                {Ports, "http://127.0.0.1:" ++ integer_to_list(Web)}
+            end
+         || Node <- Nodes
+        ],
+        {Ports, [Base | Others]} = lists:unzip(Each),
+        Fun(#{call => fun(M, F, A) -> On(First, M, F, A) end, on => On, cluster => Cluster, nodes => Nodes, ports => lists:append(Ports), base => Base, others => Others})
     after
         ok = atoll_cluster:stop(Cluster)
     end.
@@ -69,34 +87,48 @@ await(Fun, Deadline) ->
             await(Fun, Deadline)
     end.
 
-%% Plays the script; the function is called before that event.
-play(#{base := Base}, Script, Before, Fun) ->
+%% Plays the script; each function is called before the event of its number.
+play(#{base := Base, others := Others}, Script, Stops) ->
     Own = self(),
     {Pid, _} = spawn_monitor(fun() ->
-        Stop = fun(Seq, _) when Seq =:= Before -> Own ! {at, self()}, receive go -> ok end; (_, _) -> ok end,
-        exit({played, matchstream_watcher:play(Base, Script, #{speed => 100, before => Stop})})
+        Stop = fun(Seq, _) -> case lists:keymember(Seq, 1, Stops) of true -> Own ! {at, self()}, receive go -> ok end; false -> ok end end,
+        exit({played, matchstream_watcher:play(Base, Script, #{speed => 100, before => Stop, others => Others})})
     end),
-    receive {at, Pid} -> ok after ?MS -> ct:fail(no_play) end,
-    Made = Fun(),
-    Pid ! go,
+    Made = [
+        begin
+            receive {at, Pid} -> ok after ?MS -> ct:fail(no_play) end,
+            Is = Fun(),
+            Pid ! go,
+            Is
+        end
+     || {_, Fun} <- Stops
+    ],
     receive {'DOWN', _, process, Pid, {played, {ok, Played}}} -> {Made, Played} after ?MS -> ct:fail(no_end) end.
 
-clients(#{ports := Ports, call := Call}, Count) ->
-    #{counts := #{clients := Already}} = Call(matchstream, status, []),
-    Viewers = matchstream_viewers:start(#{host => {127, 0, 0, 1}, ports => Ports, match => first, count => Count, at_once => 100}),
-    {ok, {Count, 0}} = matchstream_viewers:connected(Viewers, ?MS),
-    ok = await(fun() -> #{counts := #{clients := N}} = Call(matchstream, status, []), N =:= Already + Count end),
+followers(#{on := On, nodes := Nodes}) -> lists:sum([begin #{counts := #{clients := N}} = On(Node, matchstream, status, []), N end || Node <- Nodes]).
+
+clients(Service, Count) -> clients(Service, Count, #{}).
+
+clients(#{ports := Ports} = Service, Count, Further) ->
+    Already = followers(Service),
+    Viewers = matchstream_viewers:start(maps:merge(#{host => {127, 0, 0, 1}, ports => Ports, match => first, count => Count, at_once => 100}, Further)),
+    ?assertEqual({ok, {Count, 0}}, matchstream_viewers:connected(Viewers, ?MS)),
+    ok = await(fun() -> followers(Service) =:= Already + Count end),
     Viewers.
 
-judged(Viewers, #{call := Call}, #{about := About}, #{sent := Sent}) ->
+judged(Viewers, #{call := Call}, Script, Played) -> judged(Viewers, Call, Script, Played, ?MATCH).
+
+judged(Viewers, Call, #{about := About}, #{sent := Sent}, Id) ->
     {ok, Seen} = matchstream_viewers:ended(Viewers, ?MS),
-    {ok, History} = Call(matchstream, history, [?MATCH, 0]),
-    matchstream_viewers:judge(Seen, #{about => About, history => History, sent => Sent}).
+    {ok, History} = Call(matchstream, history, [Id, 0]),
+    #{latencies := Latencies} = Verdict = matchstream_viewers:judge(Seen, #{about => About, history => History, sent => Sent}),
+    _ = [ct:pal("99 of 100 events were with a client within ~b ms.", [lists:nth(length(Latencies) * 99 div 100, Latencies) div 1000]) || length(Latencies) >= 100],
+    Verdict.
 
 all_of_it(Count, Store, Stage, Config) ->
     Script = ?config(script, Config),
     with_service(Store, Stage, #{}, fun(Service) ->
-        {Viewers, Played} = play(Service, Script, 2, fun() -> clients(Service, Count) end),
+        {[Viewers], Played} = play(Service, Script, [{2, fun() -> clients(Service, Count) end}]),
         #{kinds := Kinds} = matchstream_script:summary(Script),
         Received = Count * (lists:sum(maps:values(Kinds)) - 1),
         ?assertMatch(#{complete := Count, wrong := 0, cut := 0, refused := 0, received := Received}, judged(Viewers, Service, Script, Played))
@@ -109,14 +141,14 @@ the_first_stage_does_the_same(Config) -> all_of_it(50, mnesia(), 1, Config).
 who_comes_late_gets_the_status_and_the_rest(Config) ->
     Script = ?config(script, Config),
     with_service(mnesia(), 5, #{}, fun(Service) ->
-        {Viewers, Played} = play(Service, Script, 20, fun() -> clients(Service, 10) end),
+        {[Viewers], Played} = play(Service, Script, [{20, fun() -> clients(Service, 10) end}]),
         ?assertMatch(#{complete := 10, received := Received} when Received < 300, judged(Viewers, Service, Script, Played))
     end).
 
 the_history_is_what_was_registered(Config) ->
     #{steps := Steps} = Script = ?config(script, Config),
     with_service(mnesia(), 5, #{}, fun(#{base := Base, call := Call} = Service) ->
-        {none, _} = play(Service, Script, 2, fun() -> none end),
+        {[], _} = play(Service, Script, []),
         {ok, History} = Call(matchstream, history, [?MATCH, 0]),
         ?assertEqual([Kind || {Kind, _} <- Steps, Kind =/= sleep], [Kind || #{kind := Kind} <- History]),
         {200, Text} = fetch(Base ++ "/1/match/rfc-bay-2026-03-14/history"),
@@ -126,8 +158,152 @@ the_history_is_what_was_registered(Config) ->
         ?assertMatch({404, _}, fetch(Base ++ "/1/match/nobody")),
         ?assertMatch({200, <<"[\"rfc-bay-2026-03-14\"]">>}, fetch(Base ++ "/1/matches")),
         %% A match that has ended is told of, and the connection is closed.
-        ?assertMatch(<<"Welcome", _/binary>>, said(Service, "VERSION:1:CONNECT:ada:MATCH:rfc-bay-2026-03-14\r\n")),
-        ?assertMatch({_, _}, binary:match(said(Service, "VERSION:1:CONNECT:ada:MATCH:rfc-bay-2026-03-14\r\n"), <<"period: ended">>))
+        Ended = said(Service, "VERSION:1:CONNECT:ada:MATCH:rfc-bay-2026-03-14\r\n"),
+        ?assertMatch(<<"Welcome", _/binary>>, Ended),
+        ?assertMatch({_, _}, binary:match(Ended, <<"period: ended">>)),
+        %% Who has some of it gets the rest, and no status.
+        [Last | _] = lists:reverse(History),
+        Rest = <<(matchstream_protocol:greeting())/binary, (matchstream_protocol:event(Last))/binary>>,
+        ?assertEqual(Rest, said(Service, io_lib:format("VERSION:1:CONNECT:ada:MATCH:rfc-bay-2026-03-14:AFTER:~b\r\n", [length(History) - 1]))),
+        ?assertMatch({_, _}, binary:match(said(Service, "VERSION:1:CONNECT:ada:MATCH:rfc-bay-2026-03-14:AFTER:99\r\n"), <<"ERROR: The match has no event 99.">>))
+    end).
+
+%% The one that is killed has made the tables, and the watcher speaks with it.
+a_killed_node_loses_nothing_and_its_clients_go_on_elsewhere(Config) ->
+    #{steps := Steps} = Script = ?config(script, Config),
+    Count = atoll_tier:size(matchstream_moving),
+    with_service(#{nodes => 3}, mnesia(), 5, #{}, fun(#{cluster := Cluster, nodes := [First, Second, Third] = Nodes, on := On} = Service) ->
+        {[Viewers, Before, ok], Played} = play(Service, Script, [
+            {2, fun() -> clients(Service, Count, #{does => go_on, match => ?MATCH}) end},
+            {12, fun() ->
+                {ok, History} = On(First, matchstream, history, [?MATCH, 0]),
+                ok = atoll_cluster:kill(Cluster, First),
+                History
+            end},
+            {20, fun() -> await(fun() -> followers(Service#{nodes := Nodes -- [First]}) =:= Count end) end}
+        ]),
+        Call = fun(M, F, A) -> On(Second, M, F, A) end,
+        ?assertMatch(#{again := Again} when Again > 0, Played),
+        ?assertMatch(#{complete := Count, again := Again} when Again >= Count div 3, judged(Viewers, Call, Script, Played, ?MATCH)),
+        {ok, History} = Call(matchstream, history, [?MATCH, 0]),
+        ?assertEqual([Kind || {Kind, _} <- Steps, Kind =/= sleep], [Kind || #{kind := Kind} <- History]),
+        ?assertEqual({Before, History}, {lists:sublist(History, length(Before)), element(2, On(Third, matchstream, history, [?MATCH, 0]))}),
+        %% It comes back, and has what it missed.
+        ok = atoll_cluster:restart(Cluster, First),
+        ok = await(fun() -> On(First, matchstream, history, [?MATCH, 0]) =:= {ok, History} end)
+    end).
+
+%% Both get more than the system holds for them, and then more than may wait.
+who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed(_) ->
+    #{about := About, steps := [{start, Start} | Steps]} = Script = matchstream_script:made(3000),
+    with_service(mnesia(), 4, #{waiting => 64, send_ms => 3000}, fun(#{ports := [Port | _], call := Call} = Service) ->
+        {ok, Id} = Call(matchstream, new_match, [About]),
+        {ok, _} = Call(matchstream, register, [Id, start, Start]),
+        Viewers = clients(Service, 1),
+        [Tardy, Mute] = [
+            begin
+                {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {recbuf, 1024}]),
+                ok = gen_tcp:send(Socket, ["VERSION:1:CONNECT:ada:MATCH:", Id, "\r\n"]),
+                Socket
+            end
+         || _ <- [1, 2]
+        ],
+        ok = await(fun() -> followers(Service) =:= 3 end),
+        ok = until_both_wait(Call, Id, [Step || {Kind, _} = Step <- Steps, Kind =/= sleep]),
+        Said = rest(Tardy, <<>>),
+        Error = matchstream_protocol:error("This client reads too slowly."),
+        ?assertEqual(Error, binary:part(Said, byte_size(Said), -byte_size(Error))),
+        %% What it got before is all that it should have got.
+        {ok, History} = Call(matchstream, history, [Id, 0]),
+        Texts = [matchstream_protocol:event(Event) || Event <- History],
+        [_, Events] = binary:split(binary:part(Said, 0, byte_size(Said) - byte_size(Error)), hd(tl(Texts))),
+        ?assertEqual(Events, binary:part(iolist_to_binary(tl(tl(Texts))), 0, byte_size(Events))),
+        ok = await(fun() -> #{counts := Counts} = Call(matchstream, status, []), {2, 1} =:= {maps:get(slow, Counts), maps:get(clients, Counts)} end),
+        ?assertMatch({error, _}, nothing_more(Mute)),
+        {ok, _} = Call(matchstream, register, [Id, stop, []]),
+        ?assertMatch(#{complete := 1}, judged(Viewers, Call, Script, #{sent => #{}}, Id))
+    end).
+
+until_both_wait(Call, Id, [{Kind, Data} | Steps]) ->
+    {ok, _} = Call(matchstream, register, [Id, Kind, Data]),
+    case [N || N <- Call(?MODULE, waiting, []), N > 80] of
+        [_, _] -> ok;
+        _ -> until_both_wait(Call, Id, Steps)
+    end.
+
+%% How many messages wait for each connection of this node.
+waiting() ->
+    [
+        N
+     || {{connections, _}, Supervisor, _, _} <- supervisor:which_children(matchstream_sup),
+        {_, Connection, _, _} <- supervisor:which_children(Supervisor),
+        {message_queue_len, N} <- [process_info(Connection, message_queue_len)]
+    ].
+
+%% What the system still holds, and then that it was closed.
+nothing_more(Socket) ->
+    case gen_tcp:recv(Socket, 0, ?MS) of
+        {ok, Bytes} ->
+            ?assertEqual(nomatch, binary:match(Bytes, <<"ERROR">>)),
+            nothing_more(Socket);
+        {error, Why} when Why =/= timeout -> {error, Why}
+    end.
+
+who_says_nothing_is_told_and_costs_the_others_nothing(Config) ->
+    Script = ?config(script, Config),
+    Count = atoll_tier:size(matchstream_idle),
+    with_service(mnesia(), 4, #{request_ms => 1000}, fun(#{ports := Ports, call := Call} = Service) ->
+        {[{Idle, Viewers}], Played} = play(Service, Script, [{2, fun() ->
+            Following = clients(Service, 20),
+            Silent = matchstream_viewers:start(#{host => {127, 0, 0, 1}, ports => Ports, match => first, count => Count, at_once => 500, does => say_nothing}),
+            ?assertEqual({ok, {Count, 0}}, matchstream_viewers:connected(Silent, ?MS)),
+            {Silent, Following}
+        end}]),
+        ?assertMatch(#{complete := 20}, judged(Viewers, Service, Script, Played)),
+        ?assertMatch(#{refused := Count}, judged(Idle, Service, Script, Played)),
+        ok = await(fun() -> #{counts := Counts} = Call(matchstream, status, []), {Count, 0} =:= {maps:get(refused, Counts), maps:get(connections, Counts)} end)
+    end).
+
+a_service_finds_its_matches_on_disk(Config) ->
+    #{about := About, steps := Steps} = ?config(script, Config),
+    [{Kind, Data} | _] = [Step || {Kind, _} = Step <- Steps, Kind =/= sleep],
+    Further = #{nodes => atoll_tier:size(matchstream_disks), name => "ms-disk-" ++ os:getpid()},
+    Store = (mnesia())#{dir => filename:join(?config(priv_dir, Config), "matches")},
+    Event = with_service(Further, Store, 4, #{}, fun(#{call := Call}) ->
+        {ok, ?MATCH} = Call(matchstream, new_match, [About]),
+        {ok, Registered} = Call(matchstream, register, [?MATCH, Kind, Data]),
+        Registered
+    end),
+    with_service(Further, Store, 4, #{}, fun(#{nodes := Nodes, on := On}) ->
+        [?assertEqual({ok, [Event]}, On(Node, matchstream, history, [?MATCH, 0])) || Node <- Nodes],
+        ?assertMatch({ok, #{seq := 2}}, On(lists:last(Nodes), matchstream, register, [?MATCH, cancel, []]))
+    end).
+
+the_page_starts_and_stops_a_match(_) ->
+    with_service(mnesia(), 4, #{}, fun(#{base := Base} = Service) ->
+        Tell = fun(Body) ->
+            {ok, {{_, Code, _}, _, Text}} = httpc:request(post, {Base ++ "/1/simulator", [], "application/json", Body}, [{timeout, ?MS}], [{body_format, binary}]),
+            {Code, Text}
+        end,
+        Has = fun(Part) -> {200, Text} = fetch(Base ++ "/1/simulator"), binary:match(Text, Part) =/= nomatch end,
+        ?assertMatch({409, _}, Tell("{\"stop\": true}")),
+        ?assertMatch({400, _}, Tell("{\"script\": \"../sample\", \"speed\": 1}")),
+        ?assertMatch({400, _}, Tell("{\"script\": \"sample\", \"speed\": 0}")),
+        %% The first one plays to its end, the second one is a day later.
+        ?assertMatch({200, _}, Tell("{\"script\": \"sample\", \"speed\": 1000}")),
+        ok = await(fun() -> Has(<<"\"running\":false">>) end),
+        ?assert(Has(<<"\"done\":27">>)),
+        ?assertMatch({200, _}, Tell("{\"script\": \"sample\", \"speed\": 10}")),
+        ?assertMatch({409, _}, Tell("{\"script\": \"sample\", \"speed\": 10}")),
+        ok = await(fun() -> Has(<<"\"done\":1">>) end),
+        %% So slow that it does not end by itself; who follows it is told that it was stopped.
+        ?assertMatch({200, _}, Tell("{\"speed\": 0.01}")),
+        Own = self(),
+        _ = spawn_link(fun() -> Own ! {said, said(Service, "V:2:ada\r\n")} end),
+        ok = await(fun() -> followers(Service) =:= 1 end),
+        ?assertMatch({200, _}, Tell("{\"stop\": true}")),
+        receive {said, Said} -> ?assertMatch({_, _}, binary:match(Said, <<": cancel:\n\r\n">>)) after ?MS -> ct:fail(nothing_said) end,
+        ?assert(Has(<<"\"match\":\"rfc-bay-2026-03-15\"">>))
     end).
 
 fetch(Url) ->
@@ -182,7 +358,7 @@ a_killed_redis_loses_nothing_acknowledged(Config) ->
     Script = ?config(script, Config),
     {ok, Redis} = matchstream_redis:start_link(filename:join("/tmp", "ms-redis-" ++ os:getpid())),
     with_service(#{module => matchstream_store_redis, socket => matchstream_redis:socket(Redis)}, 4, #{}, fun(Service) ->
-        {Viewers, Played} = play(Service, Script, 10, fun() ->
+        {[Viewers], Played} = play(Service, Script, [{10, fun() ->
             Clients = clients(Service, 20),
             ok = matchstream_redis:kill(Redis),
             %% It is back when an event could not be stored.
@@ -191,7 +367,7 @@ a_killed_redis_loses_nothing_acknowledged(Config) ->
                 ok = matchstream_redis:restart(Redis)
             end),
             Clients
-        end),
+        end}]),
         ?assertMatch(#{again := Again} when Again > 0, Played),
         ?assertMatch(#{complete := 20}, judged(Viewers, Service, Script, Played))
     end),

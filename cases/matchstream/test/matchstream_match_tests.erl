@@ -51,6 +51,10 @@ the_periods_follow_each_other_test() ->
         [matchstream_match:period(played(lists:sublist(Steps, N))) || N <- lists:seq(1, length(Steps))]
     ).
 
+a_match_is_cancelled_before_it_starts_and_while_it_runs_and_not_after_it_test() ->
+    [?assertEqual({Steps, ended}, {Steps, matchstream_match:period(played(Steps ++ [{cancel, []}]))}) || Steps <- [[], [?START], [?START, {halftime_start, []}]]],
+    [?assertEqual({wrong_period, cancel, ended}, refused(cancel, [], [?START, {End, []}])) || End <- [stop, cancel]].
+
 what_the_rules_do_not_let_happen_is_refused_test() ->
     Goal = [{team, <<"rfc">>}, {player, 9}],
     ?assertEqual({wrong_period, goal, not_started}, refused(goal, Goal, [])),

@@ -3,7 +3,7 @@
 %% said while runs go on.
 -module(atoll_scale_cli).
 
--export([plan/1, options/0, settings/2, within/4, note/1, searched/1, limit/4, change_line/1]).
+-export([plan/1, options/0, settings/2, change/2, within/4, note/1, searched/1, limit/4, compared/4, change_line/1, spelt/1]).
 
 -type opened() :: #{session := atoll_scale_programs:session(), journal := atoll_scale_journal:journal()}.
 
@@ -31,24 +31,36 @@ options() ->
 
 %% @doc The switches as the description and the command line have them.
 -spec settings(atoll_scale_plan:plan(), [string()]) -> {ok, atoll_scale_plan:settings()} | {error, unicode:chardata()}.
-settings(#{switches := Switches} = Plan, Typed) ->
+settings(Plan, Typed) ->
     lists:foldl(
         fun
             (_, {error, _} = Error) -> Error;
             (Text, {ok, Settings}) ->
-                [Name, Value] = string:split(Text, "="),
-                case [Switch || #{name := Is} = Switch <- Switches, atom_to_list(Is) =:= Name] of
-                    [#{name := Key, values := Values}] ->
-                        case [Is || Is <- Values, atoll_scale_plan:filled("{value}", #{value => Is}) =:= Value] of
-                            [Is] -> {ok, Settings#{Key := Is}};
-                            [] -> {error, ["--set: ", Name, " has no value ", Value, "; there are ", lists:join(", ", [atoll_scale_plan:filled("{value}", #{value => Is}) || Is <- Values])]}
-                        end;
-                    [] -> {error, ["--set: there is no switch ", Name, [["; there are ", lists:join(", ", [atom_to_list(Is) || #{name := Is} <- Switches])] || Switches =/= []]]}
+                case change(Plan, Text) of
+                    {ok, {Name, Value}} -> {ok, Settings#{Name := Value}};
+                    {error, Sentence} -> {error, ["--set: ", Sentence]}
                 end
         end,
         {ok, atoll_scale_plan:settings(Plan)},
         Typed
     ).
+
+%% @doc A switch with one of its values, typed as SWITCH=VALUE.
+-spec change(atoll_scale_plan:plan(), string()) -> {ok, {atom(), atoll_scale_plan:value()}} | {error, unicode:chardata()}.
+change(#{switches := Switches}, Text) ->
+    case string:split(Text, "=") of
+        [Typed, Value] ->
+            case [{Key, Values} || #{name := Key, values := Values} <- Switches, atom_to_list(Key) =:= Typed] of
+                [{Key, Values}] ->
+                    case [Is || Is <- Values, spelt(Is) =:= Value] of
+                        [Is] -> {ok, {Key, Is}};
+                        [] -> {error, [Typed, " has no value ", Value, "; there are ", lists:join(", ", [spelt(Is) || Is <- Values])]}
+                    end;
+                [] -> {error, ["there is no switch ", Typed, [["; there are ", lists:join(", ", [atom_to_list(Is) || #{name := Is} <- Switches])] || Switches =/= []]]}
+            end;
+        _ ->
+            {error, ["it must be SWITCH=VALUE, not \"", Text, $"]}
+    end.
 
 %% @doc Calls a function with a session and the journal open, and closes both, whatever comes of it.
 -spec within(Command :: string(), {file:filename(), atoll_scale_plan:plan()}, atoll_cli_options:values(), fun((opened()) -> atoll_cli_command:outcome())) ->
@@ -130,11 +142,49 @@ interval(#{low := Low, high := High}) -> [" (", atoll_cli_table:decimal(Low), " 
 searches([_]) -> "one search";
 searches(Limits) -> [integer_to_list(length(Limits)), " searches"].
 
+%% @doc Compares a change with what is before it, so many times each from a level on, and says so and writes it down, with whether it
+%% is kept.
+-spec compared(atoll_scale_tune:change(), {Rounds :: pos_integer(), From :: pos_integer()}, Keeps :: fun((Verdict :: atom()) -> boolean()),
+    {atoll_scale_plan:plan(), atoll_scale_plan:settings(), opened()}) -> {ok, #{kept := boolean(), _ => _}} | {error, unicode:chardata()}.
+compared(#{switch := Switch, from := Before, to := To} = Change, {Rounds, From}, Keeps, {#{switches := Switches} = Plan, Settings, #{session := Session, journal := Journal}}) ->
+    [#{in := In, what := What}] = [Is || #{name := Name} = Is <- Switches, Name =:= Switch],
+    Why = [[", for the cause ", atom_to_list(Cause)] || #{cause := Cause} <- [Change]],
+    ok = atoll_cli_io:say([atom_to_list(Switch), [[" (", What, ")"] || What =/= ""], ": ", spelt(Before), " before, ", spelt(To), " after", Why]),
+    Note = note(Journal),
+    Measure = fun(Side) ->
+        case atoll_scale_find:search(Plan, case Side of before -> Settings; 'after' -> Settings#{Switch := To} end, From, {Note, Session}) of
+            {ok, {#{limit := Found} = Result, _, _}} -> ok = searched(Result), {ok, Found};
+            {error, _} = Error -> Error
+        end
+    end,
+    case atoll_scale_tune:compare(Rounds, In =/= ask, fun(Side) -> asked(In, Side, Change) end, Measure) of
+        {ok, #{verdict := Verdict} = Compared} ->
+            Whole = Compared#{kept => Keeps(Verdict)},
+            ok = atoll_scale_journal:add(maps:merge(Change#{from := atoll_scale_plan:json(Before), to := atoll_scale_plan:json(To)}, Whole#{what => change}), Journal),
+            ok = atoll_cli_io:say(["  ", change_line(Compared), case Whole of #{kept := true} -> "; it is kept"; #{} -> "; it is taken back" end]),
+            {ok, Whole};
+        {error, _} = Error ->
+            Error
+    end.
+
+asked(ask, 'after', #{switch := Switch, to := To}) ->
+    ok = atoll_cli_io:say(["Now set ", atom_to_list(Switch), " to ", spelt(To), ", and press Enter when the service runs with it."]),
+    case io:get_line("") of
+        Line when is_list(Line); is_binary(Line) -> ok;
+        _ -> {error, ["nobody is there to set ", atom_to_list(Switch), ": the standard input has ended"]}
+    end;
+asked(_, _, _) ->
+    ok.
+
+%% @doc A value of a switch as it is typed.
+-spec spelt(atoll_scale_plan:value()) -> string().
+spelt(Value) -> atoll_scale_plan:filled("{value}", #{value => Value}).
+
 %% @doc A comparison in words.
--spec change_line(atoll_scale_tune:compared()) -> unicode:chardata().
+-spec change_line(#{verdict := atom(), _ => _}) -> unicode:chardata().
 change_line(#{before := Before, 'after' := After, verdict := Verdict} = Compared) ->
     [
-        "  before ", counts(Before), "; after ", counts(After), ": ", atom_to_list(Verdict),
+        "before ", counts(Before), "; after ", counts(After), ": ", atom_to_list(Verdict),
         case Compared of
             #{ratio := Ratio, low := Low, high := High} when is_float(Ratio), is_number(Low) -> io_lib:format(", ~.2f times (~.2f to ~.2f at 95 %)", [Ratio, float(Low), float(High)]);
             #{} -> ""

@@ -55,41 +55,18 @@ tune(Left, Settings, Tried, {#{level := Level, switches := Switches} = Plan, _, 
             {unable, Sentence}
     end.
 
-changed(Left, #{switch := Switch, from := From, to := To, cause := Cause} = Change, Limit, Settings, Tried, {#{switches := Switches} = Plan, #{rounds := Rounds}, #{session := Session, journal := Journal}} = Tuning) ->
-    [#{in := In, what := What}] = [Is || #{name := Name} = Is <- Switches, Name =:= Switch],
-    ok = atoll_cli_io:say([atom_to_list(Switch), [[" (", What, ")"] || What =/= ""], ": ", spelt(From), " before, ", spelt(To), " after, for the cause ", atom_to_list(Cause)]),
-    Note = atoll_scale_cli:note(Journal),
-    Measure = fun(Side) ->
-        case atoll_scale_find:search(Plan, case Side of before -> Settings; 'after' -> Settings#{Switch := To} end, Limit, {Note, Session}) of
-            {ok, {#{limit := Found} = Result, _, _}} -> ok = atoll_scale_cli:searched(Result), {ok, Found};
-            {error, _} = Error -> Error
-        end
-    end,
-    case atoll_scale_tune:compare(Rounds, In =/= ask, fun(Side) -> asked(In, Side, Change) end, Measure) of
-        {ok, #{verdict := Verdict} = Compared} ->
-            Kept = Verdict =:= better,
-            ok = atoll_scale_journal:add(maps:merge(Change#{from := atoll_scale_plan:json(From), to := atoll_scale_plan:json(To)}, Compared#{what => change, kept => Kept}), Journal),
-            ok = atoll_cli_io:say([atoll_scale_cli:change_line(Compared), case Kept of true -> "; it is kept"; false -> "; it is taken back" end]),
+changed(Left, #{switch := Switch, to := To} = Change, Limit, Settings, Tried, {Plan, #{rounds := Rounds}, Opened} = Tuning) ->
+    case atoll_scale_cli:compared(Change, {Rounds, Limit}, fun(Verdict) -> Verdict =:= better end, {Plan, Settings, Opened}) of
+        {ok, #{kept := Kept}} ->
             tune(Left - 1, case Kept of true -> Settings#{Switch := To}; false -> Settings end, [{Switch, To} | Tried], Tuning);
         {error, Sentence} ->
             {unable, Sentence}
     end.
 
-asked(ask, 'after', #{switch := Switch, to := To}) ->
-    ok = atoll_cli_io:say(["Now set ", atom_to_list(Switch), " to ", spelt(To), ", and press Enter when the service runs with it."]),
-    case io:get_line("") of
-        Line when is_list(Line); is_binary(Line) -> ok;
-        _ -> {error, ["nobody is there to set ", atom_to_list(Switch), ": the standard input has ended"]}
-    end;
-asked(_, _, _) ->
-    ok.
-
-spelt(Value) -> atoll_scale_plan:filled("{value}", #{value => Value}).
-
 ended(Settings, Why, {#{}, #{json := Json}, #{journal := Journal}}) ->
     ok = atoll_scale_journal:add(#{what => settled, settings => atoll_scale_plan:json(Settings), why => list_to_binary(Why)}, Journal),
     Switches = lists:sort(maps:to_list(Settings)),
     case Json of
-        true -> atoll_cli_io:print_json({[{why, list_to_binary(Why)}, {settings, {[{Name, list_to_binary(spelt(Value))} || {Name, Value} <- Switches]}}]});
-        false -> atoll_cli_io:print(["It ends here, since ", Why, ".\n", [[atom_to_list(Name), " = ", spelt(Value), $\n] || {Name, Value} <- Switches]])
+        true -> atoll_cli_io:print_json({[{why, list_to_binary(Why)}, {settings, {[{Name, list_to_binary(atoll_scale_cli:spelt(Value))} || {Name, Value} <- Switches]}}]});
+        false -> atoll_cli_io:print(["It ends here, since ", Why, ".\n", [[atom_to_list(Name), " = ", atoll_scale_cli:spelt(Value), $\n] || {Name, Value} <- Switches]])
     end.

@@ -3,12 +3,12 @@
 %%
 %% Promised: who says nothing in time, too much, or what is not understood, is told so with an ERROR and closed. A client that
 %% follows a match gets a status first and then each event after it once, in order, and after the last one the end. If
-%% more events than a bound wait for it, it is told that it reads too slowly; one that takes nothing for five seconds is closed. No other client waits
-%% for it: what goes to a connection waits in its own process.
+%% more events than a bound wait for it, it is told that it reads too slowly; one that takes nothing for a while is closed. No other client waits for it:
+%% what goes to a connection waits in its own process.
 -module(matchstream_connection).
 -behaviour(gen_server).
 
--export([start_link/1, take/1]).
+-export([start_link/2, take/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -record(state, {
@@ -19,6 +19,7 @@
     line = <<>> :: binary(),
     came = 0 :: non_neg_integer(),
     timer = none :: reference() | {timer, term()} | none,
+    user = none :: binary() | none,
     %% the match, the number of the last event that was sent, and its outlet
     follows = none :: {matchstream_match:id(), non_neg_integer(), reference() | none} | none,
     is_ending = false :: boolean()
@@ -32,21 +33,20 @@
 -define(AGAIN_MS, 100).
 
 %% @doc The process of a socket, which is not its own yet.
--spec start_link(gen_tcp:socket()) -> gen_server:start_ret().
-start_link(Socket) ->
-    gen_server:start_link(?MODULE, Socket, [{hibernate_after, ?HIBERNATE_MS} || matchstream_switches:is_on(hibernate)]).
+-spec start_link(matchstream:settings(), gen_tcp:socket()) -> gen_server:start_ret().
+start_link(Settings, Socket) ->
+    gen_server:start_link(?MODULE, {Settings, Socket}, [{hibernate_after, ?HIBERNATE_MS} || matchstream_switches:is_on(hibernate)]).
 
 %% @doc The socket is its own now.
 -spec take(pid()) -> ok.
 take(Connection) -> gen_server:cast(Connection, take).
 
 %% @private
--spec init(gen_tcp:socket()) -> {ok, #state{}}.
-init(Socket) ->
+-spec init({matchstream:settings(), gen_tcp:socket()}) -> {ok, #state{}}.
+init({#{waiting := Waiting, request_ms := RequestMs}, Socket}) ->
     %% Else it would not count itself off.
     _ = process_flag(trap_exit, true),
     ok = matchstream_count:add(connections, 1),
-    #{waiting := Waiting, request_ms := RequestMs} = matchstream:settings(),
     S = #state{socket = Socket, waiting = Waiting, request_ms = RequestMs},
     case matchstream_switches:is_on(init) of
         true -> {ok, S};
@@ -102,7 +102,11 @@ handle_info({'DOWN', Ref, process, _, _}, #state{follows = {Id, Seq, Ref}} = S) 
 handle_info(join, #state{follows = {_, _, none}, is_ending = false} = S) -> joined_again(S);
 handle_info(drained, S) -> {stop, {shutdown, ended}, S};
 handle_info({'EXIT', Parent, Why}, S) when is_pid(Parent) -> {stop, Why, S};
-handle_info(_, S) -> {noreply, S}.
+%% The socket's, which says so itself; an outlet that it has left; what was meant for it before its end began.
+handle_info({'EXIT', Port, _}, S) when is_port(Port) -> {noreply, S};
+handle_info({gen_event_EXIT, _, _}, S) -> {noreply, S};
+handle_info({'DOWN', _, process, _, _}, S) -> {noreply, S};
+handle_info(join, S) -> {noreply, S}.
 
 line(#state{line = Line} = S) ->
     Most = matchstream_protocol:line_bytes(),
@@ -113,42 +117,64 @@ line(#state{line = Line} = S) ->
     end.
 
 requested({error, Sentence}, S) -> ending(Sentence, S);
-requested({ok, {first, _}}, S) ->
+requested({ok, {first, User}}, S) ->
     case matchstream:matches() of
         {ok, Ids} ->
             case lists:search(fun(Id) -> case matchstream:match(Id) of {ok, Match} -> matchstream_match:is_running(Match); {error, _} -> false end end, Ids) of
-                {value, Id} -> follow(Id, S);
+                {value, Id} -> follow(Id, S#state{user = User});
                 false -> ending("There is no match to watch.", S)
             end;
         {error, unavailable} -> unavailable(S)
     end;
-requested({ok, {match, _, Id}}, S) -> follow(Id, S).
+requested({ok, {match, User, Id}}, S) -> follow(Id, S#state{user = User});
+requested({ok, {rest, User, Id, After}}, S) -> rest(Id, After, S#state{user = User}).
 
 unavailable(S) -> ending("The matches cannot be read now: please try again later.", S).
 
 follow(Id, S) ->
-    case join(Id) of
+    case join(Id, 0) of
         {ok, Ref, {Seq, Status, IsRunning}} ->
-            ok = cancelled(S#state.timer),
-            ok = matchstream_count:add(clients, 1),
-            Following = S#state{follows = {Id, Seq, Ref}, timer = none},
+            Following = following({Id, Seq, Ref}, S),
             case {gen_tcp:send(S#state.socket, Status), IsRunning} of
                 {ok, true} -> active(Following);
                 {ok, false} -> ended(Following);
                 {{error, _}, _} -> {stop, {shutdown, closed}, Following}
             end;
-        {error, unknown_match} -> ending("There is no such match.", S);
-        {error, unavailable} -> unavailable(S)
+        {error, Why} -> unjoined(Why, S)
     end.
 
-join(Id) ->
+%% Who says what it has gets no status: that would have what it knows.
+rest(Id, After, S) ->
+    case join(Id, After) of
+        {ok, _, {Seq, _, _}} when Seq < After -> ending(io_lib:format("The match has no event ~b.", [After]), S);
+        {ok, Ref, {Seq, _, IsRunning}} ->
+            case missed(Seq + 1, following({Id, After, Ref}, S)) of
+                {noreply, #state{is_ending = false} = Following} when IsRunning -> active(Following);
+                {noreply, #state{is_ending = false} = Following} -> ended(Following);
+                Ended -> Ended
+            end;
+        {error, Why} -> unjoined(Why, S)
+    end.
+
+following(Follows, #state{timer = Timer, user = User} = S) ->
+    ok = cancelled(Timer),
+    ok = matchstream_record:note(User, watch),
+    ok = matchstream_count:add(clients, 1),
+    S#state{follows = Follows, timer = none}.
+
+unjoined(unknown_match, S) -> ending("There is no such match.", S);
+unjoined(unavailable, S) -> unavailable(S).
+
+%% The match as it stands, which has so many events at least if there are so many.
+join(Id, Least) ->
     try
         {ok, Live} = matchstream_lives:find(Id),
         Ref = matchstream_outlet:join(self(), matchstream_live:outlets(Live)),
-        case matchstream_switches:is_on(lookups) andalso matchstream_lives:stand(Id) of
-            {_, _, _} = Stand -> {ok, Ref, Stand};
-            _ -> {ok, Ref, matchstream_live:stand(Live)}
-        end
+        Stand = case matchstream_switches:is_on(lookups) andalso matchstream_lives:stand(Id) of
+            {_, _, _} = Known -> Known;
+            _ -> matchstream_live:stand(Live)
+        end,
+        {ok, Ref, if element(1, Stand) < Least -> matchstream_live:look(Live); true -> Stand end}
     catch
         error:{badmatch, {error, Why}} -> {error, Why};
         exit:_ -> {error, unavailable}
@@ -156,7 +182,7 @@ join(Id) ->
 
 %% The process of the match was started again: what was missed is read.
 joined_again(#state{follows = {Id, Seq, none}} = S) ->
-    case join(Id) of
+    case join(Id, Seq) of
         {ok, Ref, {Now, _, _}} -> missed(Now + 1, S#state{follows = {Id, Seq, Ref}});
         {error, _} ->
             _ = erlang:send_after(?AGAIN_MS, self(), join),
@@ -198,14 +224,20 @@ sent(Is, IsLast, #state{socket = Socket} = S) ->
     end.
 
 %% Events up to that one, without it.
+missed(Seq, #state{follows = {_, Before, _}} = S) when Seq =< Before + 1 -> {noreply, S};
 missed(Seq, #state{follows = {Id, Before, Ref}} = S) ->
-    case matchstream:history(Id, Before) of
-        {ok, Events} ->
+    Missed = case matchstream:history(Id, Before) of
+        {ok, Events} -> [Event || #{seq := N} = Event <- Events, N < Seq];
+        {error, _} -> []
+    end,
+    case length(Missed) =:= Seq - 1 - Before of
+        true ->
             lists:foldl(
-                fun(#{seq := N, kind := Kind} = Event, {noreply, #state{is_ending = false} = Acc}) when N < Seq -> sent(Event, Kind =:= stop, Acc#state{follows = {Id, N, Ref}});
+                fun(#{seq := N, kind := Kind} = Event, {noreply, #state{is_ending = false} = Acc}) ->
+                        sent(Event, matchstream_match:is_end(Kind), Acc#state{follows = {Id, N, Ref}});
                    (_, Acc) -> Acc
-                end, {noreply, S}, Events);
-        {error, _} -> ending("Some events cannot be read now: please connect again.", S)
+                end, {noreply, S}, Missed);
+        false -> ending("Some events cannot be read now: please connect again.", S)
     end.
 
 %% The end
@@ -225,9 +257,9 @@ ended(#state{socket = Socket} = S) ->
 
 %% @private
 -spec terminate(term(), #state{}) -> ok.
-terminate(Why, #state{socket = Socket, follows = Follows}) ->
+terminate(Why, #state{socket = Socket, user = User, follows = Follows}) ->
     ok = matchstream_count:add(connections, -1),
-    _ = [matchstream_count:add(clients, -1) || Follows =/= none],
-    %% What it did not read would be kept until it does.
-    _ = [inet:setopts(Socket, [{linger, {true, 0}}]) || Why =:= {shutdown, slow}],
+    _ = [begin ok = matchstream_count:add(clients, -1), matchstream_record:note(User, leave) end || Follows =/= none],
+    %% Else it would be waited for, and what it did not read would be kept until it does.
+    _ = [inet:setopts(Socket, [{linger, {true, 0}}]) || Why =/= {shutdown, ended}],
     gen_tcp:close(Socket).

@@ -7,27 +7,28 @@
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(ACCEPTORS, 4).
+%% The most that inet knows: of a larger one it takes the last sixteen bits.
+-define(BACKLOG, 65535).
 %% After a failure such as too many open files.
 -define(AGAIN_MS, 50).
 -define(REFUSE_MS, 1000).
 
 %% @doc Opens it.
--spec start_link(inet:ip_address(), inet:port_number()) -> gen_server:start_ret().
-start_link(Listen, Port) -> gen_server:start_link(?MODULE, {Listen, Port}, []).
+-spec start_link(matchstream:settings(), inet:port_number()) -> gen_server:start_ret().
+start_link(Settings, Port) -> gen_server:start_link(?MODULE, {Settings, Port}, []).
 
 %% @doc Which one it is.
 -spec port(pid()) -> inet:port_number().
 port(Listener) -> gen_server:call(Listener, port).
 
 %% @private
--spec init({inet:ip_address(), inet:port_number()}) -> {ok, inet:port_number()} | {stop, {shutdown, {inet:port_number(), inet:posix()}}}.
-init({Listen, Port}) ->
+-spec init({matchstream:settings(), inet:port_number()}) -> {ok, inet:port_number()} | {stop, {shutdown, {inet:port_number(), inet:posix()}}}.
+init({#{listen := Listen, connections := Most, send_ms := SendMs}, Port}) ->
     %% The system takes what it allows of the backlog. Buffers are small: there are very many, and an event has some hundred bytes.
-    Options = [binary, {ip, Listen}, {reuseaddr, true}, {active, false}, {nodelay, true}, {backlog, matchstream_switches:when_on(backlog, 131072, 5)},
-               {sndbuf, 16384}, {recbuf, 4096}, {buffer, 1024}, {high_watermark, 16384}, {send_timeout, 5000}, {send_timeout_close, true}],
+    Options = [binary, {ip, Listen}, {reuseaddr, true}, {active, false}, {nodelay, true}, {backlog, matchstream_switches:when_on(backlog, ?BACKLOG, 5)},
+               {sndbuf, 16384}, {recbuf, 4096}, {buffer, 1024}, {high_watermark, 16384}, {send_timeout, SendMs}],
     case gen_tcp:listen(Port, Options) of
         {ok, Socket} ->
-            #{connections := Most} = matchstream:settings(),
             _ = [proc_lib:spawn_link(fun() -> accept(Socket, Most) end) || _ <- lists:seq(1, ?ACCEPTORS)],
             {ok, Taken} = inet:port(Socket),
             {ok, Taken};
@@ -53,14 +54,17 @@ accept(Listener, Most) ->
 
 accepted(Socket, Most) ->
     ok = matchstream_count:add(accepted, 1),
-    case matchstream_count:get(connections) < Most of
-        true ->
-            {ok, Connection} = matchstream_sup:connection(Socket),
+    case matchstream_count:get(connections) < Most andalso matchstream_sup:connection(Socket) of
+        {ok, Connection} ->
             _ = gen_tcp:controlling_process(Socket, Connection),
             matchstream_connection:take(Connection);
-        false ->
-            ok = matchstream_count:add(refused, 1),
-            _ = inet:setopts(Socket, [{send_timeout, ?REFUSE_MS}]),
-            _ = gen_tcp:send(Socket, [matchstream_protocol:greeting(), matchstream_protocol:error("Too many connections are open here: please try again later.")]),
-            gen_tcp:close(Socket)
+        false -> refused(Socket);
+        %% The VM has no process for it.
+        {error, _} -> refused(Socket)
     end.
+
+refused(Socket) ->
+    ok = matchstream_count:add(refused, 1),
+    _ = inet:setopts(Socket, [{send_timeout, ?REFUSE_MS}]),
+    _ = gen_tcp:send(Socket, [matchstream_protocol:greeting(), matchstream_protocol:error("Too many connections are open here: please try again later.")]),
+    gen_tcp:close(Socket).

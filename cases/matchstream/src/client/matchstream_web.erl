@@ -25,7 +25,7 @@ port() -> gen_server:call(?MODULE, port).
 -spec init(matchstream:settings()) -> {ok, state()} | {stop, term()}.
 init(#{listen := Listen, web := Web, nodes := Nodes}) ->
     _ = process_flag(trap_exit, true),
-    Port = case Web of 0 -> free(Listen); _ -> Web + length(lists:takewhile(fun(Node) -> Node =/= node() end, Nodes)) end,
+    Port = case Web of 0 -> free(Listen); _ -> Web + matchstream:place(Nodes) end,
     {ok, Dir} = file:get_cwd(),
     Options = [
         {port, Port}, {bind_address, Listen}, {ipfamily, inet}, {server_name, "matchstream"}, {server_root, Dir}, {document_root, Dir}, {modules, [?MODULE]},
@@ -60,15 +60,33 @@ terminate(_, {Server, _}) ->
 
 %% @private Called by httpd with a request.
 -spec do(#mod{}) -> {proceed, list()}.
-do(#mod{method = Method, request_uri = Uri, entity_body = Body}) ->
+do(#mod{method = Method, request_uri = Uri, entity_body = Body} = Request) ->
     {Path, Query} = case string:split(Uri, "?") of [P, Q] -> {P, Q}; [P] -> {P, ""} end,
-    {Code, Type, Text} = answer(Method, string:lexemes(Path, "/"), Query, iolist_to_binary(Body)),
+    Parts = string:lexemes(Path, "/"),
+    _ = [matchstream_record:note(user(Request), Kind) || Method =:= "GET", Kind <- kind(Parts)],
+    {Code, Type, Text} = answer(Method, Parts, Query, iolist_to_binary(Body)),
     Head = [
         {code, Code}, {content_type, Type}, {content_length, integer_to_list(iolist_size(Text))}, {cache_control, "no-cache"},
-        {"Access-Control-Allow-Origin", "*"}, {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"}, {"Access-Control-Allow-Headers", "Content-Type"},
+        {"Access-Control-Allow-Origin", "*"}, {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"}, {"Access-Control-Allow-Headers", "Content-Type, Match-Stream-User"},
         {"Match-Stream-API-Version", "2"}, {"X-Content-Type-Options", "nosniff"}
     ],
     {proceed, [{response, {response, Head, [Text]}}]}.
+
+kind([]) -> [page];
+kind(["1", "matches"]) -> [matches];
+kind(["1", "match", _]) -> [match];
+kind(["1", "match", _, "history"]) -> [history];
+kind(["1", "port"]) -> [port];
+kind(["1", "simulator"]) -> [simulator];
+kind(_) -> [].
+
+%% Whoever says nothing of that is known by the address.
+user(#mod{parsed_header = Header, init_data = #init_data{peername = {_, Address}}}) ->
+    Named = proplists:get_value("match-stream-user", Header, ""),
+    case re:run(Named, "^[\\x21-\\x7e]{1,64}$", [dollar_endonly, {capture, none}]) of
+        match -> list_to_binary(Named);
+        nomatch -> list_to_binary(Address)
+    end.
 
 answer("GET", ["1", "matches"], _, _) -> told(matchstream:matches(), fun(Ids) -> Ids end, 200);
 answer("POST", ["1", "matches"], _, Body) ->
@@ -87,13 +105,21 @@ answer("POST", ["1", "match", Id, "events"], _, Body) ->
         {ok, {Kind, Data, Seq}} -> told(matchstream:register(id(Id), Kind, Data, Seq), fun matchstream_json:event/1, 201);
         {error, Sentence} -> wrong(400, Sentence)
     end;
+answer("GET", ["1", "simulator"], _, _) -> json(200, matchstream_simulator:status());
+answer("POST", ["1", "simulator"], _, Body) ->
+    case matchstream_json:simulator_given(Body) of
+        {ok, stop} -> simulated(matchstream_simulator:stop());
+        {ok, {speed, Speed}} -> simulated(matchstream_simulator:set_speed(Speed));
+        {ok, {start, Script, Speed}} -> simulated(matchstream_simulator:start(Script, Speed));
+        {error, Sentence} -> wrong(400, Sentence)
+    end;
 answer("GET", ["1", "port"], _, _) -> json(200, #{port => matchstream:port()});
 answer("GET", ["metrics"], _, _) -> {200, "text/plain; version=0.0.4", matchstream_count:prometheus()};
 answer("GET", [], _, _) ->
     {ok, Page} = file:read_file(filename:join(priv(), "index.html")),
     {200, "text/html; charset=utf-8", Page};
 answer("OPTIONS", _, _, _) -> {200, "text/plain", ""};
-answer(Method, _, _, _) when Method =/= "GET", Method =/= "POST", Method =/= "HEAD" -> wrong(405, "GET and POST are answered here.");
+answer(Method, _, _, _) when Method =/= "GET", Method =/= "POST" -> wrong(405, "GET and POST are answered here.");
 answer(_, _, _, _) -> wrong(404, "There is no such page.").
 
 priv() ->
@@ -116,6 +142,11 @@ told({error, exists}, _, _) -> wrong(409, "There is such a match already.");
 told({error, {conflict, Seq}}, _, _) -> wrong(409, io_lib:format("The event ~b is another one.", [Seq]));
 told({error, unavailable}, _, _) -> wrong(503, "The store does not answer: whether it was kept is not known. Ask again with the same seq.");
 told({error, Error}, _, _) -> wrong(400, matchstream_match:format_error(Error)).
+
+simulated(ok) -> json(200, matchstream_simulator:status());
+simulated({error, Error}) ->
+    Code = case Error of unavailable -> 503; {unknown_script, _} -> 400; _ -> 409 end,
+    wrong(Code, matchstream_simulator:format_error(Error)).
 
 wrong(Code, Sentence) -> json(Code, #{error => unicode:characters_to_binary(Sentence)}).
 

@@ -5,7 +5,9 @@
 %% Promised: what comes from outside makes no atom, and what is wrong with it is a sentence.
 -module(matchstream_json).
 
--export([encode/1, match/1, event/1, event_body/3, event_given/1, match_given/1]).
+-export([encode/1, match/1, event/1, event_body/3, event_given/1, match_given/1, simulator_given/1]).
+
+-define(IS_SPEED(Speed), is_number(Speed) andalso Speed >= 0.01 andalso Speed =< 100000).
 
 %% @doc A term of maps, lists, binaries, atoms and numbers as text.
 -spec encode(term()) -> iodata().
@@ -106,6 +108,17 @@ date(Text) when is_binary(Text) ->
         nomatch -> none
     end;
 date(_) -> none.
+
+%% @doc What the simulator is told: to start a script, to be so fast, or to stop.
+-spec simulator_given(binary()) -> {ok, {start, string(), number()} | {speed, number()} | stop} | {error, unicode:chardata()}.
+simulator_given(Text) ->
+    given(Text, [<<"script">>, <<"speed">>, <<"stop">>], fun
+        (#{<<"stop">> := true} = Object) when map_size(Object) =:= 1 -> {ok, stop};
+        (#{<<"script">> := Script, <<"speed">> := Speed} = Object) when is_binary(Script), ?IS_SPEED(Speed), map_size(Object) =:= 2 ->
+            {ok, {start, unicode:characters_to_list(Script), Speed}};
+        (#{<<"speed">> := Speed} = Object) when ?IS_SPEED(Speed), map_size(Object) =:= 1 -> {ok, {speed, Speed}};
+        (_) -> {error, "The simulator is told script and speed, or speed, which is a number from 0.01 to 100000, or stop, which is true."}
+    end).
 
 given(Text, Keys, Fun) ->
     try decode(Text) of

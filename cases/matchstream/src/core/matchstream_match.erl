@@ -6,6 +6,7 @@
 %% last -extratime-> first_extra -halftime_start-> halftime_extra -halftime_stop-> last_extra
 %% last, last_extra -penalties-> penalties
 %% any but not_started -stop-> ended
+%% any -cancel-> ended
 %% '''
 %% Promised: an event that is taken has the next number, names each player with the number and the name, and says
 %% nothing of a team or a player that does not play. One that is not taken changes nothing, and why is a
@@ -14,7 +15,7 @@
 %% Not promised: the laws of the game. A second yellow card is no red one, and anybody may be substituted any number of times.
 -module(matchstream_match).
 
--export([new/1, register/4, replay/2, status/1, id/1, seq/1, period/1, is_running/1, teams/1, score/1, to_map/1, kinds/0, format_error/1]).
+-export([new/1, register/4, replay/2, status/1, id/1, seq/1, period/1, is_running/1, teams/1, score/1, to_map/1, kinds/0, is_end/1, format_error/1]).
 
 -export_type([match/0, id/0, team/0, player/0, period/0, kind/0, data/0, event/0, about/0, error/0]).
 
@@ -26,7 +27,7 @@
 -type period() :: not_started | first | halftime | last | first_extra | halftime_extra | last_extra | penalties | ended.
 
 -type kind() ::
-    start | halftime_start | halftime_stop | continue | stop | extratime | penalties
+    start | halftime_start | halftime_stop | continue | stop | cancel | extratime | penalties
     | shot | save | goal | corner | goalkick | offside | foul | penalty | freekick | throwin
     | card | substitution.
 
@@ -90,6 +91,7 @@
     halftime_stop => {[], [], [halftime, halftime_extra]},
     continue => {[], [], ?STARTED},
     stop => {[], [], ?STARTED},
+    cancel => {[], [], [not_started | ?STARTED]},
     extratime => {[], [], [last]},
     penalties => {[], [], [last, last_extra]},
     goal => {[team], [player, player_team, team], ?PLAYING},
@@ -143,7 +145,7 @@ register(Kind, Given, At, #match{period = Period, seq = Seq} = Match) ->
         _ = [throw({missing, Kind, Key}) || Key <- Needed, not lists:keymember(Key, 1, Given)],
         _ = [throw({wrong_period, Kind, Period}) || not lists:member(Period, Periods)],
         %% The last one is for the end.
-        _ = [throw(too_many_events) || Seq >= ?EVENTS, Kind =/= stop],
+        _ = [throw(too_many_events) || Seq >= ?EVENTS, not is_end(Kind)],
         Data = [{Key, value(Key, Value, Given, Match)} || Key <- Keys, {Is, Value} <- Given, Is =:= Key],
         Event = #{seq => Seq + 1, at => At, kind => Kind, data => Data},
         {ok, Event, replay(Event, Match)}
@@ -202,7 +204,7 @@ changed(halftime_stop, _, #match{period = halftime} = Match) -> Match#match{peri
 changed(halftime_stop, _, #match{period = halftime_extra} = Match) -> Match#match{period = last_extra};
 changed(extratime, _, Match) -> Match#match{period = first_extra};
 changed(penalties, _, Match) -> Match#match{period = penalties};
-changed(stop, _, Match) -> Match#match{period = ended};
+changed(Kind, _, Match) when Kind =:= stop; Kind =:= cancel -> Match#match{period = ended};
 changed(goal, Data, #match{home = Home, home_score = HomeScore, visit_score = VisitScore} = Match) ->
     case proplists:get_value(team, Data) of
         Home -> Match#match{home_score = HomeScore + 1};
@@ -270,6 +272,10 @@ to_map(#match{} = M) ->
 %% @doc The kinds of events that can be registered.
 -spec kinds() -> [kind()].
 kinds() -> lists:sort(maps:keys(?KINDS)).
+
+%% @doc Whether nothing comes after an event of that kind.
+-spec is_end(kind()) -> boolean().
+is_end(Kind) -> Kind =:= stop orelse Kind =:= cancel.
 
 %% @doc Why an event or a match was not taken, in a sentence.
 -spec format_error(error()) -> unicode:chardata().

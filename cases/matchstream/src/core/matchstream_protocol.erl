@@ -12,8 +12,8 @@
 
 -type user() :: binary().
 
--type request() :: {first, user()} | {match, user(), matchstream_match:id()}.
-%% The match that runs, or a certain one.
+-type request() :: {first, user()} | {match, user(), matchstream_match:id()} | {rest, user(), matchstream_match:id(), After :: non_neg_integer()}.
+%% The match that runs, or a certain one, or what comes after an event of that.
 
 -type frame() ::
     %% what the protocol says of an event, with its own bytes; a time has no more than seconds
@@ -47,6 +47,11 @@ request(Line) ->
     case binary:split(Line, <<":">>, [global]) of
         [<<"V">>, <<"2">>, User] -> of_user(User, {first, User});
         [<<"VERSION">>, <<"1">>, <<"CONNECT">>, User, <<"MATCH">>, Id] -> of_user(User, {match, User, Id});
+        [<<"VERSION">>, <<"1">>, <<"CONNECT">>, User, <<"MATCH">>, Id, <<"AFTER">>, Digits] ->
+            case re:run(Digits, "^[0-9]{1,9}$", [dollar_endonly, {capture, none}]) of
+                match -> of_user(User, {rest, User, Id, binary_to_integer(Digits)});
+                nomatch -> {error, "What comes after AFTER is the number of an event, or 0."}
+            end;
         _ -> {error, "Say V:2:NAME, or VERSION:1:CONNECT:NAME:MATCH:ID."}
     end.
 
@@ -59,7 +64,8 @@ of_user(User, Request) ->
 %% @doc A request as a line with its end.
 -spec encode_request(request()) -> iolist().
 encode_request({first, User}) -> ["V:2:", User, "\r\n"];
-encode_request({match, User, Id}) -> ["VERSION:1:CONNECT:", User, ":MATCH:", Id, "\r\n"].
+encode_request({match, User, Id}) -> ["VERSION:1:CONNECT:", User, ":MATCH:", Id, "\r\n"];
+encode_request({rest, User, Id, After}) -> ["VERSION:1:CONNECT:", User, ":MATCH:", Id, ":AFTER:", integer_to_list(After), "\r\n"].
 
 %% @doc An event or a status.
 -spec event(matchstream_match:event()) -> binary().

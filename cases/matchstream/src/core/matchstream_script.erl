@@ -3,7 +3,7 @@
 %% events with pauses between. Whoever reads one has it checked by the rules, from the first step to the last.
 -module(matchstream_script).
 
--export([read/1, check/1, find/1, names/0, schedule/2, summary/1]).
+-export([read/1, check/1, find/1, names/0, made/1, schedule/2, summary/1]).
 
 -export_type([script/0, step/0]).
 
@@ -73,6 +73,17 @@ scripts() ->
     case code:priv_dir(matchstream) of
         Dir when is_list(Dir) -> Dir
     end.
+
+%% @doc A match of so many events between its start and its end, a second from one to the next: substitutions, with names
+%% as long as they may be, so that clients have much to read.
+-spec made(pos_integer()) -> script().
+made(Count) ->
+    Long = binary:copy(<<"n">>, 63),
+    Player = fun(N) -> {N, <<Long/binary, ($0 + N)>>} end,
+    Players = [Player(N) || N <- lists:seq(0, 4)],
+    Turn = fun(N) -> [{sleep, 1000}, {substitution, [{team, <<"home">>}, {player_out, N rem 2}, {player_in, Player((N + 1) rem 2)}]}] end,
+    Start = {start, [{home_players, [Player(0), Player(2), Player(3), Player(4)]}, {visit_players, Players}]},
+    #{about => #{home => <<"home">>, visit => <<"away">>, start_date => {2026, 1, 1}}, steps => [Start | lists:append([Turn(N) || N <- lists:seq(0, Count - 1)])] ++ [{stop, []}]}.
 
 %% @doc Its events with the milliseconds after which each is due, at so many times the speed.
 -spec schedule(script(), Speed :: number()) -> [{Ms :: non_neg_integer(), matchstream_match:kind(), [{atom(), term()}]}].

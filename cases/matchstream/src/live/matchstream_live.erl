@@ -7,7 +7,7 @@
 -module(matchstream_live).
 -behaviour(gen_server).
 
--export([start_link/1, register/4, remote/2, match/1, stand/1, outlets/1]).
+-export([start_link/1, register/4, remote/2, match/1, stand/1, look/1, outlets/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(state, {
@@ -46,6 +46,10 @@ match(Live) -> gen_server:call(Live, match, ?CALL_MS).
 -spec stand(pid()) -> {Seq :: non_neg_integer(), binary(), IsRunning :: boolean()}.
 stand(Live) -> gen_server:call(Live, stand, ?CALL_MS).
 
+%% @doc The same after a look into the store, for whoever knows of an event that this process may not have heard of.
+-spec look(pid()) -> {Seq :: non_neg_integer(), binary(), IsRunning :: boolean()}.
+look(Live) -> gen_server:call(Live, look, ?CALL_MS).
+
 %% @doc From which connections get its events.
 -spec outlets(pid()) -> matchstream_outlet:outlets().
 outlets(Live) -> gen_server:call(Live, outlets, ?CALL_MS).
@@ -70,12 +74,15 @@ stood(#state{id = Id, match = Match} = S) ->
 stand_of(Match) -> {matchstream_match:seq(Match), matchstream_protocol:event(matchstream_match:status(Match)), matchstream_match:is_running(Match)}.
 
 %% @private
--spec handle_call({register, term(), [{term(), term()}], pos_integer() | any} | match | stand | outlets, gen_server:from(), #state{}) -> {reply, term(), #state{}}.
+-spec handle_call({register, term(), [{term(), term()}], pos_integer() | any} | match | stand | look | outlets, gen_server:from(), #state{}) -> {reply, term(), #state{}}.
 handle_call({register, Kind, Data, Seq}, _, S) ->
     {Answer, Next} = registered(Kind, Data, Seq, ?TRIES, S),
     {reply, Answer, Next};
 handle_call(match, _, #state{match = Match} = S) -> {reply, Match, S};
 handle_call(stand, _, #state{match = Match} = S) -> {reply, stand_of(Match), S};
+handle_call(look, _, S) ->
+    #state{match = Match} = Next = caught_up(S),
+    {reply, stand_of(Match), Next};
 handle_call(outlets, _, #state{outlets = Outlets} = S) -> {reply, Outlets, S}.
 
 registered(_, _, _, 0, S) -> {{error, unavailable}, S};

@@ -15,7 +15,9 @@
     %% called before an event is sent for the first time
     before => fun((Seq :: pos_integer(), matchstream_match:kind()) -> any()),
     %% how long an event is sent again and again
-    patience_ms => pos_integer()
+    patience_ms => pos_integer(),
+    %% web interfaces of other nodes: one that does not answer is left for the next one
+    others => [string()]
 }.
 
 -type played() :: #{
@@ -51,34 +53,34 @@ play(Base, Script, Options) ->
     case create(Base, Script) of
         {ok, Id} ->
             Schedule = matchstream_script:schedule(Script, maps:get(speed, Options, 1)),
-            Url = Base ++ "/1/match/" ++ binary_to_list(Id) ++ "/events",
+            Urls = [Web ++ "/1/match/" ++ binary_to_list(Id) ++ "/events" || Web <- [Base | maps:get(others, Options, [])]],
             Begun = erlang:monotonic_time(millisecond),
-            played(lists:zip(lists:seq(1, length(Schedule)), Schedule), Url, Begun, Options, #{id => Id, sent => #{}, taken => [], again => 0});
+            played(lists:zip(lists:seq(1, length(Schedule)), Schedule), Urls, Begun, Options, #{id => Id, sent => #{}, taken => [], again => 0});
         {error, _} = Error -> Error
     end.
 
 played([], _, _, _, Played) -> {ok, Played};
-played([{Seq, {Ms, Kind, Data}} | Steps], Url, Begun, Options, #{sent := Sent, taken := Taken, again := Again} = Played) ->
+played([{Seq, {Ms, Kind, Data}} | Steps], Urls, Begun, Options, #{sent := Sent, taken := Taken, again := Again} = Played) ->
     receive after max(0, Begun + Ms - erlang:monotonic_time(millisecond)) -> ok end,
     _ = (maps:get(before, Options, fun(_, _) -> ok end))(Seq, Kind),
     At = erlang:system_time(microsecond),
     Deadline = erlang:monotonic_time(millisecond) + maps:get(patience_ms, Options, ?PATIENCE_MS),
-    case acknowledged(Url, matchstream_json:event_body(Kind, Data, Seq), Deadline, 0) of
-        {ok, Tries} ->
+    case acknowledged(Urls, matchstream_json:event_body(Kind, Data, Seq), Deadline, 0) of
+        {ok, Tries, Left} ->
             %% What waits for this one is late by no fault of its own, and is sent at once.
-            played(Steps, Url, Begun, Options, Played#{sent := Sent#{Seq => At}, taken := [erlang:system_time(microsecond) - At | Taken], again := Again + Tries});
+            played(Steps, Left, Begun, Options, Played#{sent := Sent#{Seq => At}, taken := [erlang:system_time(microsecond) - At | Taken], again := Again + Tries});
         {error, _} = Error -> Error
     end.
 
-acknowledged(Url, Body, Deadline, Tries) ->
+acknowledged([Url | Others] = Urls, Body, Deadline, Tries) ->
     Late = erlang:monotonic_time(millisecond) >= Deadline,
     case post(Url, Body) of
-        {ok, 201, _} -> {ok, Tries};
+        {ok, 201, _} -> {ok, Tries, Urls};
         {ok, Code, Text} when Code =/= 503; Late -> {error, {answer, Code, Text}};
         {error, Why} when Late -> {error, {unreached, Why}};
         _ ->
             receive after ?AGAIN_MS -> ok end,
-            acknowledged(Url, Body, Deadline, Tries + 1)
+            acknowledged(Others ++ [Url], Body, Deadline, Tries + 1)
     end.
 
 post(Url, Body) ->

@@ -33,9 +33,16 @@ find() ->
         {_, _, {module, _}} -> ok
     end.
 
-%% @doc Starts one in this folder, with what is kept there, and returns when it answers.
--spec start_link(Dir :: file:filename()) -> gen_server:start_ret().
-start_link(Dir) -> gen_server:start_link(?MODULE, Dir, []).
+%% @doc Starts one in this folder, with what is kept there, and returns when it answers. It ends with the caller.
+-spec start_link(Dir :: file:filename()) -> {ok, pid()} | {error, Sentence :: unicode:chardata()}.
+start_link(Dir) ->
+    %% One that cannot be started is to be told, not to end the caller.
+    case gen_server:start(?MODULE, Dir, []) of
+        {ok, Redis} ->
+            true = link(Redis),
+            {ok, Redis};
+        {error, {shutdown, Sentence}} -> {error, Sentence}
+    end.
 
 %% @doc Where it listens.
 -spec socket(pid()) -> file:filename().

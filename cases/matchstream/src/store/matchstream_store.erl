@@ -139,7 +139,7 @@ done(matches, Module, Connection) -> Module:matches(Connection).
 handle_cast(Message, _) -> error({no_such_message, Message}).
 
 %% @private
--spec handle_info(open | {'EXIT', pid(), term()} | term(), #state{}) -> {noreply, #state{}}.
+-spec handle_info(open | {'EXIT', pid() | port(), term()} | {reference(), term()}, #state{}) -> {noreply, #state{}}.
 handle_info(open, #state{connections = []} = S) -> {noreply, open(S)};
 handle_info({'EXIT', Pid, _}, #state{connections = Connections} = S) ->
     case lists:member(Pid, Connections) of
@@ -150,5 +150,7 @@ handle_info({'EXIT', Pid, _}, #state{connections = Connections} = S) ->
         %% One that could not be opened.
         false -> {noreply, S}
     end;
+%% It was opened meanwhile.
+handle_info(open, S) -> {noreply, S};
 %% The answer to a call that was given up on.
-handle_info(_, S) -> {noreply, S}.
+handle_info({Ref, _}, S) when is_reference(Ref) -> {noreply, S}.

@@ -5,7 +5,7 @@
 %% before it is answered. While fewer than half of the nodes are there nothing is taken, so no side of a partition gives a number that
 %% the other side gives, too.
 %%
-%% Not promised: to begin anew with a folder when the nodes have other names. Of several nodes the first one makes the
+%% Each node has a folder of its name in the folder. Not promised: to begin anew with it when the nodes have other names. Of several nodes the first one makes the
 %% tables, and the others wait for it.
 -module(matchstream_store_mnesia).
 -behaviour(matchstream_store).
@@ -19,11 +19,10 @@
 %% @private
 -spec open(matchstream_store:options()) -> {ok, [mnesia, ...]} | {error, term()}.
 open(#{nodes := [First | _] = Nodes} = Options) ->
-    _ = [application:set_env(mnesia, dir, Dir) || #{dir := Dir} <- [Options]],
     {Schema, Kind} = case Options of #{dir := _} -> {opt_disc, disc_copies}; #{} -> {ram, ram_copies} end,
     %% A schema that is on disk already stays there.
     _ = application:set_env(mnesia, schema_location, Schema),
-    case mnesia:start() of
+    case started(Options) of
         ok ->
             Known = [Node || Node <- mnesia:system_info(running_db_nodes), Node =/= node()],
             {ok, Found} = mnesia:change_config(extra_db_nodes, (Nodes -- [node()]) -- Known),
@@ -34,6 +33,16 @@ open(#{nodes := [First | _] = Nodes} = Options) ->
             end;
         {error, _} = Error -> Error
     end.
+
+started(#{dir := Dir}) ->
+    Own = filename:join(Dir, atom_to_list(node())),
+    case filelib:ensure_path(Own) of
+        ok ->
+            ok = application:set_env(mnesia, dir, Own),
+            mnesia:start();
+        {error, _} = Error -> Error
+    end;
+started(#{}) -> mnesia:start().
 
 made(Kind) ->
     case on_disk(Kind) of

@@ -1,0 +1,102 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% `bin/atoll matchstream' as a user has it.
+-module(atoll_cases_matchstream_SUITE).
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    a_run_says_whether_each_client_got_all/1, clients_are_held_by_other_programs_and_slow_ones_are_closed/1, who_is_refused_is_not_waited_for/1,
+    a_killed_run_leaves_no_folder_and_no_redis/1, simulated_users_are_fitted_to_a_record/1, wrong_usage_says_one_sentence_and_starts_nothing/1
+]).
+
+-define(GONE_MS, 10000).
+-define(LINE_MS, 60000).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> cases(atoll_tier:tier()).
+
+cases(fast) -> [a_run_says_whether_each_client_got_all, wrong_usage_says_one_sentence_and_starts_nothing];
+cases(deep) ->
+    cases(fast) ++ [
+        clients_are_held_by_other_programs_and_slow_ones_are_closed, who_is_refused_is_not_waited_for, a_killed_run_leaves_no_folder_and_no_redis,
+        simulated_users_are_fitted_to_a_record
+    ].
+
+init_per_testcase(a_killed_run_leaves_no_folder_and_no_redis, Config) ->
+    case matchstream_redis:find() of
+        ok -> with_dir(Config);
+        {error, Sentence} -> {skip, lists:flatten(Sentence)}
+    end;
+init_per_testcase(_, Config) -> with_dir(Config).
+
+with_dir(Config) -> [{dir, atoll_cli_os:new_dir()} | Config].
+
+end_per_testcase(_, Config) -> ok = atoll_cli_os:remove_dir(?config(dir, Config)).
+
+ran(Config, Args, Expected) ->
+    #{status := Status, stdout := Json, stderr := Said} = atoll_cli_line:run(?config(dir, Config), ["matchstream" | Args] ++ ["--json"], 240000),
+    ?assertEqual({Expected, Said, Json}, {Status, Said, Json}),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(?config(dir, Config), ?GONE_MS)),
+    atoll_cli_os:decode(Json).
+
+a_run_says_whether_each_client_got_all(Config) ->
+    ?assertMatch(
+        #{<<"clients">> := 20, <<"complete">> := 20, <<"events">> := 27, <<"received">> := 520, <<"p99_ms">> := Ms} when is_number(Ms),
+        ran(Config, ["run", "-n", "20", "--speed", "1000"], 0)
+    ).
+
+clients_are_held_by_other_programs_and_slow_ones_are_closed(Config) ->
+    ?assertMatch(
+        #{<<"clients">> := 101, <<"complete">> := 101, <<"slow_closed">> := 10, <<"received">> := 60701},
+        ran(Config, ["run", "-n", "101", "--nodes", "2", "--loaders", "2", "--slow", "10", "--events", "600", "--speed", "50"], 0)
+    ).
+
+%% A node of the first stage has 1,024 files.
+who_is_refused_is_not_waited_for(Config) ->
+    ?assertMatch(#{<<"clients">> := 1200, <<"complete">> := Complete} when Complete > 800 andalso Complete < 1024, ran(Config, ["run", "-n", "1200", "--stage", "1", "--speed", "100"], 1)).
+
+a_killed_run_leaves_no_folder_and_no_redis(Config) ->
+    Dir = ?config(dir, Config),
+    {Folders, Servers} = {folders(), servers()},
+    Run = atoll_cli_os:start(Dir, ["matchstream", "run", "--store", "redis", "-n", "10", "--speed", "0.1"]),
+    ok = atoll_cli_os:await(fun() -> folders() -- Folders =/= [] andalso servers() -- Servers =/= [] end, ?LINE_MS),
+    [Folder] = folders() -- Folders,
+    [Server] = servers() -- Servers,
+    ok = atoll_cli_os:signal(Run, "KILL"),
+    _ = atoll_cli_os:await_exit(Run, ?LINE_MS),
+    ?assertEqual(ok, atoll_cli_os:await(fun() -> not lists:member(Server, servers()) andalso not filelib:is_dir(Folder) end, ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+
+folders() -> filelib:wildcard(filename:join(os:getenv("TMPDIR", "/tmp"), "atoll-matchstream-*")).
+
+servers() -> string:lexemes(os:cmd("pgrep -x redis-server"), "\n").
+
+%% Twelve users, each of whom looks, follows a match and leaves, with other pauses.
+simulated_users_are_fitted_to_a_record(Config) ->
+    File = filename:join(?config(dir, Config), "people"),
+    Written = filename:join(?config(dir, Config), "simulated"),
+    ok = file:write_file(File, [
+        io_lib:format("~b u~b ~s\n", [N * 1500 + round(At * (10 + N * 0.4)), N, Kind])
+     || N <- lists:seq(1, 12), {At, Kind} <- [{0, page}, {20, matches}, {90, watch}, {150, history}, {270, match}, {300, port}, {400, leave}]
+    ]),
+    ?assertMatch(#{<<"sessions">> := [12, 12], <<"kinds">> := #{<<"alike">> := true}, <<"gaps">> := #{<<"alike">> := true}}, ran(Config, ["alike", File, "--speed", "2", "--write", Written], 0)),
+    %% The record of the service has the kinds that were drawn, each session ends with its connection, and compared to itself it is alike.
+    {ok, Entries} = matchstream_record:read(Written),
+    ?assertEqual({12, 12}, {length([1 || {_, _, watch} <- Entries]), length([1 || {_, _, leave} <- Entries])}),
+    ?assertMatch(#{<<"gaps">> := #{<<"distance">> := Zero}} when Zero == 0, ran(Config, ["alike", Written, Written], 0)).
+
+wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
+    [
+        begin
+            #{status := Status, stdout := <<>>, stderr := Said} = atoll_cli_line:run(?config(dir, Config), ["matchstream" | Args]),
+            ?assertEqual({Args, 2}, {Args, Status}),
+            ?assertMatch({Args, {_, _}}, {Args, binary:match(Said, Sentence)})
+        end
+     || {Args, Sentence} <- [
+            {["run", "--nodes", "0"], <<"--nodes">>},
+            {["run", "--with", "wings"], <<"--with">>},
+            {["run", "--script", "no-such-script"], <<"--script: no-such-script: no such file or directory">>}
+        ]
+    ].
