@@ -26,7 +26,7 @@
     %% of those that do not answer nothing is taken; the first one must
     webs := [string(), ...],
     clients := pos_integer(),
-    %% that connect at a time
+    %% that connect at a time, each until it was greeted
     at_once := pos_integer(),
     %% between the start of the match and its end, so many in a second; with 0 each when the one before was acknowledged
     events := pos_integer(),
@@ -71,7 +71,7 @@
 -define(ASK_PORTS, 40).
 %% For all to connect: so long, and so long for each. One that waits for a queue which is full tries again after a second.
 -define(CONNECT_MS, 5000).
--define(CONNECT_EACH_MS, 2).
+-define(CONNECT_EACH_MS, 5).
 %% If not one more follows in that time, no more will.
 -define(STALL_MS, 2000).
 -define(END_MS, 5000).
@@ -207,7 +207,7 @@ watched(#{webs := Webs, id := Id, ports := Ports} = Begun, #{clients := Count, a
     Before = clients(Webs),
     Since = now_ms(),
     Viewers = matchstream_viewers:start(#{
-        host => {127, 0, 0, 1}, ports => Ports, match => Id, count => Count, at_once => AtOnce, from => matchstream_viewers:parse_addresses(1 + Count div ?PER_ADDRESS)
+        host => {127, 0, 0, 1}, ports => Ports, match => Id, count => Count, at_once => AtOnce, greeted => true, from => matchstream_viewers:parse_addresses(1 + Count div ?PER_ADDRESS)
     }),
     Ms = ?CONNECT_MS + ?CONNECT_EACH_MS * Count,
     case matchstream_viewers:connected(Viewers, Ms) of

@@ -20,6 +20,9 @@
     %% from which addresses, by turns
     from => [inet:ip_address(), ...],
     does => does(),
+    %% whether a client connects until the service has greeted it, and not until the system has a connection, which may
+    %% wait to be accepted
+    greeted => boolean(),
     _ => _
 }.
 
@@ -46,6 +49,7 @@
 }).
 
 -define(CONNECT_MS, 20000).
+-define(GREETING_MS, 5000).
 %% Clients whose node is gone try so often, with pauses.
 -define(TRIES, 300).
 -define(AGAIN_MS, 100).
@@ -68,7 +72,7 @@ hashed(Bytes, Hash) -> erlang:phash2({Hash, Bytes}, 1 bsl 32).
 begun(Owner, Gate, Numbers, Options) ->
     New = (new())#{wants_all := does(Options) =:= go_on},
     Tried = [{N, through(Gate, fun() -> connected(N, New, Options) end)} || N <- Numbers],
-    Open = maps:from_list([{Socket, {N, matchstream_protocol:new(), New}} || {N, {ok, Socket}} <- Tried]),
+    Open = maps:from_list([{Socket, {N, decoder(Options), New}} || {N, {ok, Socket}} <- Tried]),
     Failed = [New#{failed := {connect, Why}} || {_, {error, Why}} <- Tried],
     Owner ! {self(), connected, map_size(Open), length(Failed)},
     _ = [read(Socket, Options) || Socket <- maps:keys(Open)],
@@ -99,9 +103,24 @@ connected(N, #{at := At, again := Again}, #{host := Host, ports := Ports, match 
         {ok, Is} ->
             %% Whether it could be sent is seen when it is read.
             _ = gen_tcp:send(Is, Request),
-            {ok, Is};
+            greeted(Is, Options);
         {error, _} = Error -> Error
     end.
+
+greeted(Socket, #{greeted := true}) ->
+    case gen_tcp:recv(Socket, byte_size(matchstream_protocol:greeting()), ?GREETING_MS) of
+        {ok, _} -> {ok, Socket};
+        {error, _} = Error ->
+            ok = gen_tcp:close(Socket),
+            Error
+    end;
+greeted(Socket, #{}) -> {ok, Socket}.
+
+%% What was read of it already, if anything.
+decoder(#{greeted := true}) ->
+    {[], Decoder} = matchstream_protocol:decode(matchstream_protocol:greeting(), matchstream_protocol:new()),
+    Decoder;
+decoder(#{}) -> matchstream_protocol:new().
 
 turn(N, List) -> lists:nth(1 + N rem length(List), List).
 
@@ -130,7 +149,7 @@ follow(#state{owner = Owner, options = Options, open = Open, connecting = Connec
             follow(S#state{open = Open#{Socket := {N, Decoder, Seen#{failed := {read, Why}}}}});
         {again, N, Seen, {ok, Socket}} ->
             ok = read(Socket, Options),
-            follow(S#state{open = Open#{Socket => {N, matchstream_protocol:new(), Seen}}, connecting = Connecting - 1});
+            follow(S#state{open = Open#{Socket => {N, decoder(Options), Seen}}, connecting = Connecting - 1});
         {again, _, Seen, {error, Why}} ->
             follow(S#state{connecting = Connecting - 1, done = [Seen#{failed := {connect, Why}} | Done]});
         give_up ->

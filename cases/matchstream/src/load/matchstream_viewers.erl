@@ -21,7 +21,8 @@
     at_once := pos_integer(),
     %% from which addresses, by turns
     from => [inet:ip_address(), ...],
-    does => matchstream_viewer:does()
+    does => matchstream_viewer:does(),
+    greeted => boolean()
 }.
 
 -type viewers() :: pid().
