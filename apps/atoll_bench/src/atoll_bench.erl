@@ -123,6 +123,7 @@ all() ->
         {"aco_place", atoll_bench_aco_place},
         {"im", atoll_bench_im},
         {"subscribers", atoll_bench_subscribers},
+        {"adcounter", atoll_bench_adcounter},
         {"io", atoll_bench_io}
     ].
 
