@@ -124,7 +124,8 @@ all() ->
         {"im", atoll_bench_im},
         {"subscribers", atoll_bench_subscribers},
         {"io", atoll_bench_io},
-        {"matchstream", atoll_bench_matchstream}
+        {"matchstream", atoll_bench_matchstream},
+        {"adcounter", atoll_bench_adcounter}
     ].
 
 %% @doc The module of a benchmark.

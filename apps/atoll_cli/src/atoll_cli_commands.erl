@@ -24,7 +24,7 @@
 
 %% What the help shows where, by the first words. What is not in it stands below all others.
 -define(CONTENTS, [
-    {"try it", ["demo", "orbit", "aco", "im", "matchstream", "subscribers"]},
+    {"try it", ["demo", "orbit", "aco", "im", "matchstream", "subscribers", "adcounter"]},
     {"a cluster of your own machine", ["up", "down"]},
     {"any cluster: one that up holds, or a context", ["status", "links", "top", "metrics", "alarms", "watch", "route", "group", "place", "distance", "chaos", "context"]},
     {"many nodes in virtual time", ["sim"]},

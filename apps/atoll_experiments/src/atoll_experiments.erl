@@ -67,6 +67,7 @@ all() ->
         atoll_experiment_im,
         atoll_experiment_subscribers,
         atoll_experiment_matchstream,
+        atoll_experiment_adcounter,
         atoll_experiment_beyond
     ].
 

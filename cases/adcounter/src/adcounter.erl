@@ -1,0 +1,57 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The advertisement counter of the Partisan and Lasp papers: advertisements are shown on phones, off line too; each may be shown as often as
+%% its contract says, all phones together; the counter has no owner, and neither has the list of what may be shown.
+%%
+%% A node runs the application `adcounter' with its role in the environment ({@link adcounter_options}), beside `atoll' with an overlay:
+%% `star' is the client-server topology, and any other one is peer to peer. {@link adcounter_program} says what the program does.
+-module(adcounter).
+
+-export([node_options/2, read/1, change/1, status/0, await_members/2]).
+
+-export_type([mode/0]).
+
+-type mode() :: server | peer.
+
+%% @doc How the nodes of a run are started, the first one to be the server: with the overlay of that mode.
+-spec node_options(mode(), Contacts :: pos_integer()) -> #{connect_all := false, apps := [atom()], args := fun(([node(), ...]) -> [string()])}.
+node_options(Mode, Contacts) ->
+    #{connect_all => false, apps => [atoll], args => fun(Nodes) -> args(Mode, lists:sublist(Nodes, Contacts)) end}.
+
+args(server, [Server | _]) -> ["-atoll", "overlay", "star", "-atoll", "overlay_options", text(#{servers => [Server]}), "-atoll", "contacts", text([Server])];
+args(peer, Contacts) -> ["-atoll", "overlay", "hyparview", "-atoll", "contacts", text(Contacts)].
+
+text(Term) -> lists:flatten(io_lib:format("~0tp", [Term])).
+
+%% @doc What an object of this node is.
+-spec read(atoll_crdt_replica_core:name()) -> {ok, term()} | none.
+read(Name) -> atoll_crdt_replica:value(adcounter_replica, Name).
+
+%% @doc Changes objects of this node, one after the other.
+-spec change([adcounter_program:change()]) -> ok.
+change(Changes) ->
+    _ = [ok = atoll_crdt_replica:update(adcounter_replica, Name, Type, Operation) || {Name, Type, Operation} <- Changes],
+    ok.
+
+%% @doc The count of each advertisement on this node, and what its replica counts ({@link atoll_crdt_replica:status/1}).
+-spec status() -> #{counts := [non_neg_integer()], replica := map()}.
+status() ->
+    Ads = case read(contracts) of {ok, Contracts} -> lists:usort([Ad || {Ad, _} <- Contracts]); none -> [] end,
+    #{counts => [adcounter_program:impressions(Ad, fun read/1) || Ad <- Ads], replica => atoll_crdt_replica:status(adcounter_replica)}.
+
+%% @doc Waits until this node has a neighbour and knows so many members, itself among them.
+-spec await_members(pos_integer(), Ms :: pos_integer()) -> ok | {late, Members :: non_neg_integer(), Neighbours :: non_neg_integer()}.
+await_members(Count, Ms) ->
+    ok = atoll:subscribe([member_up, neighbour_up]),
+    Timer = erlang:start_timer(Ms, self(), late),
+    Answer = await_members(Count, Timer, atoll:members(), atoll:neighbours()),
+    _ = erlang:cancel_timer(Timer),
+    ok = atoll:unsubscribe(),
+    Answer.
+
+await_members(Count, _, Members, [_ | _]) when length(Members) >= Count ->
+    ok;
+await_members(Count, Timer, Members, Neighbours) ->
+    receive
+        {timeout, Timer, late} -> {late, length(Members), length(Neighbours)};
+        {atoll, _, _} -> await_members(Count, Timer, atoll:members(), atoll:neighbours())
+    end.
