@@ -23,16 +23,25 @@
     expired => true
 }.
 
--define(KEY, {key, {namedCurve, ?secp256r1}}).
+%% OTP signs them with SHA-1 unless told otherwise, and from 26 on does not take that.
+-define(KEY, [{key, {namedCurve, ?secp256r1}}, {digest, sha256}]).
 
 %% @doc A new one, with an authority of its own.
 -spec identity(options()) -> identity().
 identity(Options) ->
     Hosts = maps:get(hosts, Options, ["127.0.0.1", "::1", "localhost"]),
-    Names = #'Extension'{extnID = ?'id-ce-subjectAltName', critical = false, extnValue = [{dNSName, Host} || Host <- Hosts]},
+    Names = #'Extension'{extnID = ?'id-ce-subjectAltName', critical = false, extnValue = lists:flatmap(fun names/1, Hosts)},
     Validity = [{validity, {{2020, 1, 1}, {2020, 2, 1}}} || maps:is_key(expired, Options)],
-    Made = public_key:pkix_test_data(#{root => [?KEY], intermediates => [], peer => [?KEY, {extensions, [Names]} | Validity]}),
+    Made = public_key:pkix_test_data(#{root => ?KEY, intermediates => [], peer => ?KEY ++ [{extensions, [Names]} | Validity]}),
     #{cert => proplists:get_value(cert, Made), key => proplists:get_value(key, Made), authorities => proplists:get_value(cacerts, Made)}.
+
+%% OTP 25 looks for an address among the names of hosts, and 27 among the addresses.
+names(Host) ->
+    case inet:parse_address(Host) of
+        {ok, {A, B, C, D}} -> [{dNSName, Host}, {iPAddress, <<A, B, C, D>>}];
+        {ok, Ip} -> [{dNSName, Host}, {iPAddress, << <<Part:16>> || Part <- tuple_to_list(Ip) >>}];
+        {error, einval} -> [{dNSName, Host}]
+    end.
 
 %% @doc Writes the files of a node that has that identity and believes those into a folder,
 %% anew if they are there.

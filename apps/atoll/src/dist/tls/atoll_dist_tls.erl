@@ -145,7 +145,7 @@ up(Sender, Node, Handle) ->
 -spec why(term()) -> string().
 why({tls_alert, {Alert, Text}}) ->
     Said = lists:flatten(io_lib:format("~ts", [Text])),
-    IsTheirs = string:find(Said, "received") =/= nomatch,
+    IsTheirs = re:run(Said, "received (CLIENT|SERVER) ALERT", [{capture, none}]) =:= match,
     text("~ts (~s)", [alert(of_alert(Alert, Said), IsTheirs), Alert]);
 why(Options) when element(1, Options) =:= options ->
     text("ssl does not take the options that are given here (~0tp)", [Options]);
@@ -164,14 +164,16 @@ alert(none, _IsTheirs) -> "they do not agree on it";
 alert(What, true) -> "it does not take the certificate of this node, which " ++ What;
 alert(What, false) -> "its certificate " ++ What.
 
-of_alert(certificate_expired, _) -> "has expired, or is not valid yet";
-of_alert(unknown_ca, _) -> "is signed by nobody who is trusted";
-of_alert(bad_certificate, _) -> "is damaged or wrongly signed";
-of_alert(certificate_revoked, _) -> "has been revoked";
-of_alert(certificate_required, _) -> "is missing";
-of_alert(handshake_failure, Said) ->
+%% Which alert it is when the hosts are others differs by release.
+of_alert(Alert, Said) ->
     case string:find(Said, "hostname_check_failed") of
-        nomatch -> none;
+        nomatch -> of_alert(Alert);
         _ -> "is for other hosts"
-    end;
-of_alert(_, _) -> none.
+    end.
+
+of_alert(certificate_expired) -> "has expired, or is not valid yet";
+of_alert(unknown_ca) -> "is signed by nobody who is trusted";
+of_alert(bad_certificate) -> "is damaged or wrongly signed";
+of_alert(certificate_revoked) -> "has been revoked";
+of_alert(certificate_required) -> "is missing";
+of_alert(_) -> none.
