@@ -26,13 +26,15 @@
     orbit => [atoll],
     im => [atoll],
     subscribers => [atoll],
+    ring => [atoll],
     %% The harness knows no case; what it measures of them are the benchmarks.
     atoll_bench => [atoll, atoll_cli, atoll_cluster],
     atoll_scale => [atoll, atoll_bench, atoll_cli, atoll_cluster, atoll_view, atoll_watch],
     debench => [atoll, atoll_bench, atoll_cluster],
     atoll_tsung => [atoll, atoll_bench, atoll_cli, atoll_cluster, atoll_view],
-    atoll_benchmarks => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_sim, debench, im, orbit, subscribers],
-    atoll_cases => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_chaos, atoll_cli, atoll_cluster, atoll_up, atoll_view, debench, im, orbit, subscribers],
+    atoll_load => [atoll, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, debench, matchstream, ring],
+    atoll_benchmarks => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_sim, debench, im, orbit, ring, subscribers],
+    atoll_cases => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_chaos, atoll_cli, atoll_cluster, atoll_up, atoll_view, debench, im, orbit, ring, subscribers],
     atoll_experiments => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, atoll_sim, im, orbit]
 }).
 

@@ -123,7 +123,8 @@ all() ->
         {"aco_place", atoll_bench_aco_place},
         {"im", atoll_bench_im},
         {"subscribers", atoll_bench_subscribers},
-        {"io", atoll_bench_io}
+        {"io", atoll_bench_io},
+        {"ring", atoll_bench_ring}
     ].
 
 %% @doc The module of a benchmark.

@@ -66,6 +66,7 @@ all() ->
         atoll_experiment_place,
         atoll_experiment_im,
         atoll_experiment_subscribers,
+        atoll_experiment_ring,
         atoll_experiment_beyond
     ].
 
