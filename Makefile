@@ -12,7 +12,7 @@ READY := _build/.ready
 help:
 	@echo 'make demo           what groups do for names, connections and failures, in a minute;'
 	@echo '                    WATCH=1 shows its last part on a page, until Ctrl-C'
-	@echo 'make experiments    the papers'"'"' experiments again, an hour at most; EXPERIMENTS=orbit,place'
+	@echo 'make experiments    the papers'"'"' experiments again, an hour and a quarter at most; EXPERIMENTS=orbit,place'
 	@echo 'make experiments-page  docs/evidence/experiments.md from what they measured last'
 	@echo 'make test           the fast tier of the tests; SUITE=x_SUITE CASE=y SEED=7 for a part of them;'
 	@echo '                    OTP=25, 27 or 29 runs them in a Debian root of that release'

@@ -29,14 +29,16 @@
     atoll_crdt => [atoll],
     matchstream => [atoll],
     adcounter => [atoll, atoll_crdt],
+    ring => [atoll],
     %% The harness knows no case; what it measures of them are the benchmarks.
     atoll_bench => [atoll, atoll_cli, atoll_cluster],
     atoll_scale => [atoll, atoll_bench, atoll_cli, atoll_cluster, atoll_tsung, atoll_view, atoll_watch],
     debench => [atoll, atoll_bench, atoll_cluster],
     atoll_tsung => [atoll, atoll_bench, atoll_cli, atoll_cluster, atoll_view],
-    atoll_benchmarks => [atoll, aco, adcounter, atoll_bench, atoll_chaos, atoll_cluster, atoll_crdt, atoll_scale, atoll_sim, debench, im, matchstream, orbit, subscribers],
-    atoll_cases => [atoll, aco, adcounter, atoll_bench, atoll_benchmarks, atoll_chaos, atoll_cli, atoll_cluster, atoll_scale, atoll_up, atoll_view, debench, im, matchstream, orbit, subscribers],
+    atoll_benchmarks => [atoll, aco, adcounter, atoll_bench, atoll_chaos, atoll_cluster, atoll_crdt, atoll_scale, atoll_sim, debench, im, matchstream, orbit, ring, subscribers],
+    atoll_cases => [atoll, aco, adcounter, atoll_bench, atoll_benchmarks, atoll_chaos, atoll_cli, atoll_cluster, atoll_scale, atoll_up, atoll_view, debench, im, matchstream, orbit, ring, subscribers],
     atoll_experiments => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, atoll_sim, im, matchstream, orbit]
+    atoll_load => [atoll, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, debench, matchstream, ring],
 }).
 
 %% What the library may call beside itself.

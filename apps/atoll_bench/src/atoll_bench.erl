@@ -125,7 +125,8 @@ all() ->
         {"subscribers", atoll_bench_subscribers},
         {"io", atoll_bench_io},
         {"matchstream", atoll_bench_matchstream},
-        {"adcounter", atoll_bench_adcounter}
+        {"adcounter", atoll_bench_adcounter},
+        {"ring", atoll_bench_ring}
     ].
 
 %% @doc The module of a benchmark.

@@ -24,11 +24,11 @@
 
 %% What the help shows where, by the first words. What is not in it stands below all others.
 -define(CONTENTS, [
-    {"try it", ["demo", "orbit", "aco", "im", "matchstream", "subscribers", "adcounter"]},
+    {"try it", ["demo", "orbit", "aco", "im", "matchstream", "subscribers", "adcounter", "ring"]},
     {"a cluster of your own machine", ["up", "down"]},
     {"any cluster: one that up holds, or a context", ["status", "links", "top", "metrics", "alarms", "watch", "route", "group", "place", "distance", "chaos", "context"]},
     {"many nodes in virtual time", ["sim"]},
-    {"measurements", ["bench", "scale", "debench", "tsung", "experiments", "semantics"]},
+    {"measurements", ["bench", "scale", "debench", "tsung", "load", "experiments", "semantics"]},
     {"this program", ["help", "completion", "version"]}
 ]).
 -define(OTHERS, "other tools").

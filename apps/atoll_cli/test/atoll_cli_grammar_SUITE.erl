@@ -70,7 +70,7 @@ a_cluster_that_does_not_run_is_told_alike(Config) ->
                 end,
                 Name
             end
-         || {Name, Module} <- atoll_cli_commands:all(), has(cluster, Module), not lists:member(Name, ["up", "im up", "matchstream up", "subscribers up"])
+         || {Name, Module} <- atoll_cli_commands:all(), has(cluster, Module), not lists:member(Name, ["up", "im up", "matchstream up", "ring up", "subscribers up"])
         ],
     ?assertEqual([], ["status", "links", "route", "place", "down", "chaos run", "group new"] -- Held).
 

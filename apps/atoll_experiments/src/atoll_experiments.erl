@@ -68,6 +68,7 @@ all() ->
         atoll_experiment_subscribers,
         atoll_experiment_matchstream,
         atoll_experiment_adcounter,
+        atoll_experiment_ring,
         atoll_experiment_beyond
     ].
 

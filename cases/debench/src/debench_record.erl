@@ -7,15 +7,19 @@
 
 -export([write/3]).
 
+-export_type([about/0]).
+
+-type about() :: #{seed := integer(), command := unicode:chardata(), benchmark => binary(), summary => binary()}.
+
 %% @doc Writes the file, which must not be there yet; `Looks' are of all nodes together, one for each
-%% interval.
--spec write(file:filename_all(), Looks :: [debench_peer:look(), ...], About :: #{seed := integer(), command := unicode:chardata()}) ->
+%% interval. The load of another program than DE-Bench says what it is called.
+-spec write(file:filename_all(), Looks :: [debench_peer:look(), ...], about()) ->
     ok | {error, {file:filename_all(), file:posix() | badarg | terminated | system_limit}}.
-write(Name, [First | _] = Looks, #{seed := Seed, command := Command}) ->
+write(Name, [First | _] = Looks, About) ->
     Windows = lists:zipwith(fun debench_window:between/2, [debench_window:outset(First) | lists:droplast(Looks)], Looks),
     Measured = [{point(Window, Label), round_of(Window, Of)} || #{labels := Labels} = Window <- Windows, {Label, Of} <- Labels],
     {Points, Rounds} = lists:unzip(Measured),
-    case atoll_bench_file:create(Name, header(Points, Seed, Command)) of
+    case atoll_bench_file:create(Name, header(Points, maps:merge(#{benchmark => <<"debench_run">>, summary => <<"a run of DE-Bench: what was done in each interval">>}, About))) of
         {ok, File} ->
             appended(Name, File, [Round#{point => N} || {N, Round} <- lists:zip(lists:seq(0, length(Rounds) - 1), Rounds)]);
         {error, {Name, {file, Reason}}} ->
@@ -46,10 +50,10 @@ round_of(#{elapsed_s := Elapsed, window_s := Length}, #{latency := Latency, erro
         histograms => #{latency => Latency}
     }.
 
-header(Points, Seed, Command) ->
+header(Points, #{seed := Seed, command := Command, benchmark := Benchmark, summary := Summary}) ->
     #{
-        benchmark => <<"debench_run">>,
-        summary => <<"a run of DE-Bench: what was done in each interval">>,
+        benchmark => Benchmark,
+        summary => Summary,
         started => list_to_binary(calendar:system_time_to_rfc3339(erlang:system_time(second), [{offset, "Z"}])),
         parameters => [
             #{name => elapsed, type => number, values => lists:usort([E || #{elapsed := E} <- Points]), unit => <<"s">>},

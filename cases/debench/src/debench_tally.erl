@@ -23,7 +23,8 @@
 -type of_label() :: #{
     latency := atoll_histogram:export(),
     ok := non_neg_integer(),
-    errors := [{debench_op:reason(), pos_integer()}],
+    %% By their reasons: of DE-Bench those of debench_op.
+    errors := [{Reason :: atom() | binary(), pos_integer()}],
     drawn := non_neg_integer(),
     done := non_neg_integer()
 }.

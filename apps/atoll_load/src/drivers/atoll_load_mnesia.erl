@@ -1,0 +1,46 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A driver for a table of Mnesia in memory, on this node. `{mnesia_access, Access}' says how: `transaction' unless told.
+-module(atoll_load_mnesia).
+-behaviour(atoll_load_driver).
+
+-export([rules/0, prepare/1, new/2, run/4]).
+
+-define(READY_MS, 10_000).
+
+-spec rules() -> [atoll_load_driver:rule()].
+rules() ->
+    Words = [transaction, sync_transaction, async_dirty, sync_dirty],
+    [{mnesia_access, transaction, fun(Word) -> case lists:member(Word, Words) of true -> {ok, Word}; false -> error end end, "transaction, sync_transaction, async_dirty or sync_dirty"}].
+
+-spec prepare(#{atom() => term()}) -> {ok, #{where := here, settings := #{atom() => term()}, stop := fun(() -> ok)}} | {error, unicode:chardata()}.
+prepare(Settings) ->
+    case application:ensure_all_started(mnesia) of
+        {ok, _} ->
+            case mnesia:create_table(?MODULE, [{ram_copies, [node()]}, {attributes, [key, value]}]) of
+                {atomic, ok} ->
+                    ok = mnesia:wait_for_tables([?MODULE], ?READY_MS),
+                    {ok, #{where => here, settings => Settings, stop => fun stop/0}};
+                {aborted, Why} -> {error, io_lib:format("Mnesia makes no table: ~0tP", [Why, 9])}
+            end;
+        {error, Why} -> {error, io_lib:format("Mnesia does not start: ~0tP", [Why, 9])}
+    end.
+
+stop() ->
+    {atomic, ok} = mnesia:delete_table(?MODULE),
+    application:stop(mnesia).
+
+-spec new(pos_integer(), #{mnesia_access := atom(), _ => _}) -> {ok, atom()}.
+new(_, #{mnesia_access := Access}) -> {ok, Access}.
+
+-spec run(get | put | delete, atoll_load_keys:generator(), atoll_load_keys:generator(), atom()) -> {ok, atom()} | {error, term(), atom()}.
+run(get, Key, _, Access) -> done(fun() -> mnesia:read(?MODULE, Key()) end, Access);
+run(put, Key, Value, Access) -> done(fun() -> mnesia:write({?MODULE, Key(), Value()}) end, Access);
+run(delete, Key, _, Access) -> done(fun() -> mnesia:delete({?MODULE, Key()}) end, Access).
+
+done(Fun, Access) ->
+    try
+        _ = mnesia:activity(Access, Fun),
+        {ok, Access}
+    catch
+        exit:{aborted, Why} -> {error, Why, Access}
+    end.

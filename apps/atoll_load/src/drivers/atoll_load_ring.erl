@@ -1,0 +1,91 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A driver for our ring. It starts one, of `ring_nodes' nodes (3), over `ring_carrier' (`stock', or `lanes'), with `ring_settings' as the ring's own, a list of pairs; and a node from which all
+%% workers ask, each the ring's nodes in turn. With `{ring_kill, Seconds}' one of the nodes is killed so long after the start, and started again a second later.
+%%
+%% `put' writes beside what there is, as one does who has seen nothing; `update' reads, and writes over that.
+-module(atoll_load_ring).
+-behaviour(atoll_load_driver).
+
+-export([rules/0, prepare/1, new/2, run/4]).
+
+-define(CALL_MS, 12_000).
+-define(READY_MS, 30_000).
+-define(LOOK_MS, 20).
+-define(DOWN_MS, 1000).
+
+-record(worker, {nodes :: tuple(), at :: pos_integer()}).
+
+-spec rules() -> [atoll_load_driver:rule()].
+rules() ->
+    Whole = fun(Least, Most) -> fun(N) -> case is_integer(N) andalso N >= Least andalso N =< Most of true -> {ok, N}; false -> error end end end,
+    [
+        {ring_nodes, 3, Whole(1, 50), "a whole number from 1 to 50"},
+        {ring_carrier, stock, fun(Word) -> case lists:member(Word, [stock, lanes]) of true -> {ok, Word}; false -> error end end, "stock or lanes"},
+        {ring_settings, [], fun settings/1, "a list of settings of the ring"},
+        {ring_kill, 0, Whole(0, 86_400), "a whole number of seconds"}
+    ].
+
+settings(List) when is_list(List) ->
+    case lists:all(fun({Key, _}) -> is_atom(Key); (_) -> false end, List) andalso ring_options:check(maps:from_list(List)) of
+        false -> error;
+        {ok, _} -> {ok, List};
+        {error, Error} -> {error, ["is wrong: ", ring_options:format_error(Error)]}
+    end;
+settings(_) -> error.
+
+-spec prepare(#{atom() => term()}) -> {ok, #{where := atoll_load_driver:where(), settings := #{atom() => term()}, stop := fun(() -> ok)}} | {error, unicode:chardata()}.
+prepare(#{ring_nodes := Count, ring_carrier := Carrier, ring_settings := Settings, ring_kill := Kill} = All) ->
+    Shape = #{nodes => Count, clients => 1, carrier => Carrier, settings => maps:from_list(Settings)},
+    atoll_bench_nodes:start((ring_cluster:options(Shape))#{progress => atoll_cli_progress:bar("Starting nodes")}, fun(Cluster) ->
+        ok = atoll_cli_progress:done(),
+        {Nodes, [Client]} = lists:split(Count, atoll_cluster:nodes(Cluster)),
+        case ready(Cluster, Nodes, erlang:monotonic_time(millisecond) + ?READY_MS) of
+            ok ->
+                Harm = harm(Kill, Cluster, lists:last(Nodes)),
+                {ok, #{
+                    where => #{cluster => Cluster, node => Client, stores => Nodes}, settings => All#{nodes => Nodes},
+                    stop => fun() -> true = unlink(Harm), true = exit(Harm, kill), atoll_cluster:stop(Cluster) end
+                }};
+            late -> {error, io_lib:format("The ring is not whole after ~b s.", [?READY_MS div 1000])}
+        end
+    end).
+
+%% Nobody tells when they see each other.
+ready(Cluster, Nodes, Deadline) ->
+    Said = [Status || {Node, {ok, {ok, Status}}} <- atoll_cluster:multicall(Cluster, ring, status, []), lists:member(Node, Nodes)],
+    case {length(Said) =:= length(Nodes) andalso lists:all(fun(#{up := Up}) -> length(Up) =:= length(Nodes) end, Said), erlang:monotonic_time(millisecond) < Deadline} of
+        {true, _} -> ok;
+        {false, false} -> late;
+        {false, true} ->
+            receive after ?LOOK_MS -> ok end,
+            ready(Cluster, Nodes, Deadline)
+    end.
+
+harm(0, _, _) -> spawn_link(fun() -> receive never -> ok end end);
+harm(Seconds, Cluster, Node) ->
+    spawn_link(fun() ->
+        receive after 1000 * Seconds -> ok end,
+        ok = atoll_cluster:kill(Cluster, Node),
+        receive after ?DOWN_MS -> ok end,
+        ok = atoll_cluster:restart(Cluster, Node),
+        receive never -> ok end
+    end).
+
+-spec new(pos_integer(), #{nodes := [node(), ...], _ => _}) -> {ok, #worker{}}.
+new(Id, #{nodes := Nodes}) -> {ok, #worker{nodes = list_to_tuple(Nodes), at = Id}}.
+
+-spec run(get | put | update | delete, atoll_load_keys:generator(), atoll_load_keys:generator(), #worker{}) -> atoll_load_driver:answer(#worker{}).
+run(get, Key, _, Worker) -> said(ask(get, [Key()], Worker), Worker);
+run(put, Key, Value, Worker) -> said(ask(put, [Key(), Value()], Worker), Worker);
+run(update, Key, Value, Worker) -> said(ask(replace, [Key(), Value()], Worker), Worker);
+run(delete, Key, _, Worker) -> said(ask(delete, [Key()], Worker), Worker).
+
+ask(Function, Args, #worker{nodes = Nodes, at = At}) ->
+    try
+        erpc:call(element(1 + At rem tuple_size(Nodes), Nodes), ring_kvs, Function, Args, ?CALL_MS)
+    catch
+        error:{erpc, Why} -> {error, Why}
+    end.
+
+said({error, Why}, #worker{at = At} = Worker) -> {error, Why, Worker#worker{at = At + 1}};
+said(_, #worker{at = At} = Worker) -> {ok, Worker#worker{at = At + 1}}.

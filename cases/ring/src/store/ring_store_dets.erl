@@ -1,0 +1,47 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Values on the disk: a file of OTP's Dets for each partition, in a folder for each node.
+%%
+%% Promised: what was put is in the file when put/3 returns, so it outlives a kill of the VM. A file that was not closed is repaired when it is opened. A file holds 2 GB at most, which Dets allows.
+-module(ring_store_dets).
+-behaviour(ring_store).
+
+-export([open/2, get/2, put/3, fold/3, drop/1, close/1, kept/1]).
+
+-define(END, ".dets").
+
+-spec open(ring_hash:partition(), ring_options:options()) -> {reference(), file:filename()}.
+open(Partition, Options) ->
+    File = filename:join(folder(Options), integer_to_list(Partition) ++ ?END),
+    ok = filelib:ensure_dir(File),
+    {ok, Table} = dets:open_file(make_ref(), [{file, File}, {auto_save, infinity}]),
+    {Table, File}.
+
+%% A node's own, since the nodes of a machine may have one working directory.
+folder(#{dir := Dir}) -> filename:join(Dir, atom_to_list(node())).
+
+-spec get(ring_store:of_key(), {reference(), file:filename()}) -> {ok, ring_dvv:clock(term())} | none.
+get(OfKey, {Table, _}) ->
+    case dets:lookup(Table, OfKey) of
+        [{_, Clock}] -> {ok, Clock};
+        [] -> none
+    end.
+
+-spec put(ring_store:of_key(), ring_dvv:clock(term()), {reference(), file:filename()}) -> ok.
+put(OfKey, Clock, {Table, _}) ->
+    ok = dets:insert(Table, {OfKey, Clock}),
+    dets:sync(Table).
+
+-spec fold(fun((ring_store:of_key(), ring_dvv:clock(term()), Acc) -> Acc), Acc, {reference(), file:filename()}) -> Acc.
+fold(Fun, Acc, {Table, _}) -> dets:foldl(fun({OfKey, Clock}, Now) -> Fun(OfKey, Clock, Now) end, Acc, Table).
+
+-spec drop({reference(), file:filename()}) -> ok.
+drop({_, File} = Store) ->
+    ok = close(Store),
+    file:delete(File).
+
+-spec close({reference(), file:filename()}) -> ok.
+close({Table, _}) -> dets:close(Table).
+
+-spec kept(ring_options:options()) -> [ring_hash:partition()].
+kept(Options) ->
+    [list_to_integer(filename:basename(File, ?END)) || File <- filelib:wildcard("*" ++ ?END, folder(Options))].

@@ -1,0 +1,125 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The master of a node's partitions: all commands come to it. It starts a partition when the first command for it comes, and passes commands on.
+%%
+%% A command for a primary whose partition another node has by now, and which does not run here any longer, goes on to its owner, once.
+%%
+%% Of each partition at most `queue' commands wait; one more is answered with `{error, overloaded}' at once, and counted.
+-module(ring_master).
+-behaviour(gen_server).
+
+-export([start_link/0, new/0, vnodes/0, find/2, drop/2, restore/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-type id() :: {module(), ring_hash:partition()}.
+
+-define(TABLE, ring_vnodes).
+
+%% @doc Starts it under its name.
+-spec start_link() -> gen_server:start_ret().
+start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% @doc Makes the table of what runs here; the caller owns it.
+-spec new() -> ok.
+new() ->
+    ?TABLE = ets:new(?TABLE, [named_table, public, {read_concurrency, true}]),
+    ok.
+
+%% @doc What runs here.
+-spec vnodes() -> [{id(), pid()}].
+vnodes() -> [{Id, Pid} || {Id, Pid, _} <- ets:tab2list(?TABLE)].
+
+%% @doc The process of a partition.
+-spec find(module(), ring_hash:partition()) -> {ok, pid()} | none.
+find(Module, Partition) ->
+    case ets:lookup(?TABLE, {Module, Partition}) of
+        [{_, Pid, _}] -> {ok, Pid};
+        [] -> none
+    end.
+
+%% @doc A partition is another node's from now on, and is forgotten here.
+-spec drop(module(), ring_hash:partition()) -> ok.
+drop(Module, Partition) -> gen_server:call(?MODULE, {drop, {Module, Partition}}, infinity).
+
+%% @doc Starts the partitions of which there is something on the disk of this node.
+-spec restore([id()]) -> ok.
+restore(Ids) -> gen_server:call(?MODULE, {restore, Ids}, infinity).
+
+%% @private
+-spec init([]) -> {ok, none}.
+init([]) ->
+    _ = [monitor(process, Pid) || {_, Pid} <- vnodes()],
+    {ok, none}.
+
+%% @private
+-spec handle_call({drop, id()} | {restore, [id()]}, gen_server:from(), none) -> {reply, ok, none}.
+handle_call({drop, Id}, _, S) ->
+    case ets:take(?TABLE, Id) of
+        [{_, Pid, _}] -> ok = ring_vnode:drop(Pid);
+        [] -> ok
+    end,
+    {reply, ok, S};
+handle_call({restore, Ids}, _, S) ->
+    _ = [started(Id) || Id <- Ids, ets:lookup(?TABLE, Id) =:= []],
+    {reply, ok, S}.
+
+%% @private
+-spec handle_cast(term(), none) -> no_return().
+handle_cast(Message, _) -> error({no_such_message, Message}).
+
+%% @private
+-spec handle_info(term(), none) -> {noreply, none}.
+handle_info({command, Module, Partition, Role, Command, From}, S) ->
+    Id = {Module, Partition},
+    case {ets:lookup(?TABLE, Id), Role} of
+        {[{_, Pid, Queue}], _} -> passed(Pid, Queue, Role, Command, From);
+        {[], primary} ->
+            case ring_view:owner(Partition) of
+                Owner when Owner =/= node() ->
+                    case ring_view:is_up(Owner) of
+                        true ->
+                            ok = ring_view:count(misrouted),
+                            ok = ring_send:command(Owner, {Module, Partition, fallback}, Command, From);
+                        false -> begun(Id, Role, Command, From)
+                    end;
+                _ -> begun(Id, Role, Command, From)
+            end;
+        {[], _} -> begun(Id, Role, Command, From)
+    end,
+    {noreply, S};
+handle_info({'DOWN', _, process, Pid, Why}, S) ->
+    case ets:select_delete(?TABLE, [{{'_', Pid, '_'}, [], [true]}]) of
+        1 when Why =/= shutdown -> ok = ring_view:count(lost_vnodes);
+        _ -> ok
+    end,
+    {noreply, S}.
+
+begun(Id, Role, Command, From) ->
+    case started(Id) of
+        {Pid, Queue} -> passed(Pid, Queue, Role, Command, From);
+        %% The disk refuses, say.
+        none -> refused(From, not_started)
+    end.
+
+started(Id) ->
+    Queue = counters:new(1, [atomics]),
+    case ring_vnode_sup:start_vnode(Id, Queue) of
+        {ok, Pid} ->
+            _ = monitor(process, Pid),
+            true = ets:insert(?TABLE, {Id, Pid, Queue}),
+            {Pid, Queue};
+        {error, _} -> none
+    end.
+
+refused(none, _) -> ok;
+refused({Alias, _} = From, Why) -> ring_send:reply(From, node(Alias), {error, Why}).
+
+passed(Pid, Queue, Role, Command, From) ->
+    {#{queue := Most}, _} = ring_options:installed(),
+    case counters:get(Queue, 1) >= Most of
+        true ->
+            ok = ring_view:count(overloaded),
+            refused(From, overloaded);
+        false ->
+            ok = counters:add(Queue, 1, 1),
+            ring_vnode:command(Pid, Role, Command, From)
+    end.

@@ -1,0 +1,376 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% The ring on real nodes: its store with versions, nodes that join, leave and are killed under traffic, copies that differ, both stores, both carriers.
+-module(ring_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, groups/0, init_per_group/2, end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    writers_that_know_nothing_of_each_other_both_stay/1,
+    a_session_that_asks_for_too_much_is_told/1,
+    copies_that_differ_are_found_and_mended/1,
+    a_node_that_joins_gets_its_share_and_one_that_leaves_leaves_nothing/1,
+    a_node_that_is_killed_under_traffic_loses_nothing_and_is_filled_again/1,
+    what_was_meant_for_a_lost_node_is_brought_to_it/1,
+    a_partition_that_has_too_much_to_do_says_so/1,
+    what_is_on_the_disk_outlives_all_nodes/1,
+    echo_and_store_go_over_lanes_of_their_own/1,
+    chaos_loses_no_acknowledged_write/1,
+    a_million_keys_are_handed_over_under_load/1
+]).
+-export([fill/2, damage/2, keys_of/0, big/1, load/2, plugged/0]).
+
+-define(MS, 30_000).
+-define(QUICK, #{partitions => 16, tick_ms => 100, exchange_ms => 20, exchanges => 8}).
+-define(CHAOS_KEYS, 40).
+-define(MILLION, 1_000_000).
+-define(FILLERS, 16).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [{group, quiet}, {group, moving}, what_is_on_the_disk_outlives_all_nodes, echo_and_store_go_over_lanes_of_their_own | deep(atoll_tier:tier())].
+
+deep(fast) -> [];
+deep(deep) -> [chaos_loses_no_acknowledged_write, a_million_keys_are_handed_over_under_load].
+
+groups() ->
+    [
+        {quiet, [], [
+            writers_that_know_nothing_of_each_other_both_stay,
+            a_session_that_asks_for_too_much_is_told,
+            copies_that_differ_are_found_and_mended,
+            a_partition_that_has_too_much_to_do_says_so
+        ]},
+        {moving, [], [
+            a_node_that_joins_gets_its_share_and_one_that_leaves_leaves_nothing,
+            a_node_that_is_killed_under_traffic_loses_nothing_and_is_filled_again,
+            what_was_meant_for_a_lost_node_is_brought_to_it
+        ]}
+    ].
+
+init_per_group(quiet, Config) -> [{cluster, started(#{nodes => 3, settings => ?QUICK#{queue => 50}})} | Config];
+init_per_group(moving, Config) -> [{cluster, started(#{nodes => 3, spare => 1, clients => 1, settings => ?QUICK})} | Config].
+
+end_per_group(_, Config) -> atoll_cluster_owned:stop(?config(cluster, Config)).
+
+init_per_testcase(_, Config) -> Config.
+
+%% A case of a group may have killed nodes.
+end_per_testcase(_, Config) ->
+    case ?config(cluster, Config) of
+        undefined -> ok;
+        C ->
+            _ = atoll_cluster_owned:heal(C),
+            ok
+    end.
+
+started(#{nodes := Count} = Shape) ->
+    C = atoll_cluster_owned:start(ring_cluster:options(Shape)),
+    Ring = lists:sublist(atoll_cluster:nodes(C), Count),
+    ok = whole(C, Ring, Ring),
+    C.
+
+call(C, Node, M, F, Args) -> atoll_cluster:call(C, Node, M, F, Args, ?MS).
+
+status(C, Node) ->
+    {ok, Status} = call(C, Node, ring, status, []),
+    Status.
+
+%% These nodes have a ring of these members that is at rest, and take all of them for well.
+whole(C, Nodes, Members) ->
+    await(fun() ->
+        lists:all(
+            fun(Node) ->
+                #{members := Are, up := Up} = status(C, Node),
+                call(C, Node, ring, is_settled, []) andalso [M || {M, _} <- Are] =:= lists:sort(Members) andalso Members -- Up =:= []
+            end,
+            Nodes
+        )
+    end).
+
+await(Is) -> await(Is, erlang:monotonic_time(millisecond) + ?MS).
+
+await(Is, Deadline) ->
+    case {Is(), erlang:monotonic_time(millisecond) >= Deadline} of
+        {true, _} -> ok;
+        {false, true} -> late;
+        {false, false} -> receive after 20 -> await(Is, Deadline) end
+    end.
+
+%% Versions
+
+writers_that_know_nothing_of_each_other_both_stay(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D] = atoll_cluster:nodes(C),
+    {not_found, None} = call(C, A, ring_kvs, get, [fish]),
+    ?assertEqual(0, map_size(None)),
+    {ok, _} = call(C, A, ring_kvs, put, [fish, cod]),
+    {ok, _} = call(C, B, ring_kvs, put, [fish, eel]),
+    {ok, Values, Context} = call(C, D, ring_kvs, get, [fish]),
+    ?assertEqual([cod, eel], lists:sort(Values)),
+    {ok, Seen} = call(C, B, ring_kvs, put, [fish, ray, #{context => Context}]),
+    %% Who has seen the write reads it anywhere, and nothing older.
+    _ = [?assertMatch({ok, [ray], _}, call(C, Node, ring_kvs, get, [fish, #{seen => Seen}])) || Node <- [A, B, D]],
+    %% One who writes over what is gone has seen less: both stay.
+    {ok, _} = call(C, A, ring_kvs, put, [fish, tuna, #{context => Context}]),
+    {ok, Both, Last} = call(C, A, ring_kvs, get, [fish, #{r => 3}]),
+    ?assertEqual([ray, tuna], lists:sort(Both)),
+    {ok, _} = call(C, A, ring_kvs, delete, [fish, #{context => Last}]),
+    ?assertMatch({not_found, _}, call(C, B, ring_kvs, get, [fish, #{r => 3}])),
+    %% All keys, each once, of all nodes.
+    _ = [{ok, _} = call(C, lists:nth(1 + N rem 3, [A, B, D]), ring_kvs, put, [{key, N}, N, #{w => 3}]) || N <- lists:seq(1, 60)],
+    {ok, Keys} = call(C, D, ring_kvs, keys, []),
+    ?assertEqual([{key, N} || N <- lists:seq(1, 60)], lists:sort(Keys)),
+    ?assertEqual({ok, 60}, call(C, A, ring_kvs, count, [])),
+    _ = [?assertEqual({ok, <<N>>}, call(C, A, ring_echo, echo, [N, <<N>>])) || N <- lists:seq(1, 20)],
+    ok.
+
+a_session_that_asks_for_too_much_is_told(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    ?assertEqual({error, older}, call(C, A, ring_kvs, get, [crab, #{seen => #{nobody => 1}}])),
+    ?assertEqual({error, {bad_option, {r, 4}}}, call(C, A, ring_kvs, get, [crab, #{r => 4}])),
+    _ = [{ok, _} = call(C, A, ring_kvs, put, [shoal, N]) || N <- lists:seq(1, 100)],
+    ?assertEqual({error, {too_many_versions, 100}}, call(C, A, ring_kvs, put, [shoal, 101])),
+    {ok, All, Context} = call(C, A, ring_kvs, get, [shoal]),
+    ?assertEqual(100, length(All)),
+    ?assertMatch({ok, _}, call(C, A, ring_kvs, put, [shoal, one, #{context => Context}])).
+
+%% A copy is overwritten behind the ring's back, as the paper's failure does it; nobody reads the key.
+copies_that_differ_are_found_and_mended(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    {ok, _} = call(C, A, ring_kvs, put, [lost, pearl, #{w => 3}]),
+    {ok, P, [_, _, _] = Entries} = call(C, A, ring_view, preflist, [lost, 3]),
+    {Of, B, primary} = lists:keyfind(B, 2, Entries),
+    ok = call(C, B, ?MODULE, damage, [{P, lost}, Of]),
+    ok = await(fun() -> maps:get({P, lost}, call(C, B, ?MODULE, keys_of, []), none) =:= [pearl] end).
+
+%% On a node: the partition is begun anew, without anything.
+damage(_, Partition) ->
+    {ok, Pid} = ring_master:find(ring_kvs_vnode, Partition),
+    Ref = monitor(process, Pid),
+    true = exit(Pid, kill),
+    receive {'DOWN', Ref, process, Pid, killed} -> ok end.
+
+%% On a node: what it has itself, without asking another one.
+keys_of() ->
+    maps:from_list([
+        {OfKey, [Value || {_, {value, Value}} <- ring_dvv:values(Clock)]}
+     || {{ring_kvs_vnode, _}, Pid} <- ring_master:vnodes(), {OfKey, Clock} <- element(1, gen_server:call(Pid, {items, first}))
+    ]).
+
+%% Nodes come, go and die
+
+sessions(C, Ms, Tag) ->
+    Nodes = [Node || Node <- atoll_cluster:nodes(C), string:find(atom_to_list(Node), "_ring_") =/= nomatch],
+    [Client] = atoll_cluster:nodes(C) -- Nodes,
+    Self = self(),
+    Seed = atoll_tier:seed(Tag),
+    Options = #{sessions => 4, keys => ?CHAOS_KEYS, ms => Ms, seed => Seed},
+    Ref = make_ref(),
+    _ = spawn_link(fun() -> Self ! {Ref, atoll_cluster:call(C, Client, ring_sessions, run, [lists:sublist(Nodes, 3), Options, Tag], Ms + 60_000)} end),
+    {Ref, Client, lists:sublist(Nodes, 3)}.
+
+%% All values of a cluster were written by its sessions: the checker is told of all of them, the earlier ones among it.
+judged(C, {Ref, Client, Nodes}, Before) ->
+    #{events := Events, failed := Failed} = receive {Ref, Told} -> Told after 120_000 -> error(late) end,
+    ok = await(fun() -> hinted(C) =:= [] end),
+    {ok, Final} = atoll_cluster:call(C, Client, ring_sessions, final, [Nodes, ?CHAOS_KEYS, #{copies => 3, ms => ?MS}], 2 * ?MS),
+    #{acknowledged := N, reads := Reads} = Verdict = ring_history:check(Before ++ Events, Final),
+    ct:pal("~b acknowledged, ~b reads, ~b failed", [N, Reads, Failed]),
+    ?assertMatch(#{lost := [], invented := [], older := []}, Verdict),
+    ?assert(N > 20),
+    Events.
+
+%% What nodes have of partitions that are others'.
+hinted(C) ->
+    Owners = maps:from_list(call(C, hd(atoll_cluster:nodes(C)), ring, partitions, [])),
+    [{Node, P} || {Node, {ok, All}} <- atoll_cluster:multicall(C, ring, stored, []), is_list(All), {P, Keys} <- All, Keys > 0, map_get(P, Owners) =/= Node].
+
+a_node_that_joins_gets_its_share_and_one_that_leaves_leaves_nothing(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D, Spare, _] = atoll_cluster:nodes(C),
+    ok = call(C, A, ?MODULE, fill, [joined, 500]),
+    Traffic = sessions(C, 3000, joining),
+    ok = call(C, Spare, ring, join, [A]),
+    ok = whole(C, [A, B, D, Spare], [A, B, D, Spare]),
+    #{owned := Owned} = status(C, Spare),
+    ?assertEqual([4, 4, 4, 4], maps:values(Owned)),
+    Events = judged(C, Traffic, []),
+    %% Of what was moved nothing is lost, and nothing is left where it was.
+    ?assertEqual({ok, 500}, counted(C, B)),
+    ok = await(fun() -> stored(C, [A, B, D, Spare]) =:= 3 * all(C, A) end),
+    Again = sessions(C, 2000, leaving),
+    ok = call(C, Spare, ring, leave, []),
+    ok = whole(C, [A, B, D], [A, B, D]),
+    _ = judged(C, Again, Events),
+    ok = await(fun() -> stored(C, [Spare]) =:= 0 andalso stored(C, [A, B, D]) =:= 3 * all(C, A) end),
+    ?assertEqual({ok, 500}, counted(C, A)),
+    #{counts := #{handed := Handed}} = status(C, Spare),
+    ?assert(Handed > 0),
+    ?assertEqual({error, {not_in, Spare}}, call(C, Spare, ring, leave, [])).
+
+counted(C, Node) ->
+    case call(C, Node, ring_kvs, keys, []) of
+        {ok, Keys} -> {ok, length([N || {joined, N} <- lists:usort(Keys)])};
+        Error -> Error
+    end.
+
+all(C, Node) ->
+    {ok, N} = call(C, Node, ring_kvs, count, []),
+    N.
+
+stored(C, Nodes) -> lists:sum([Keys || Node <- Nodes, {_, Keys} <- call(C, Node, ring, stored, [])]).
+
+%% On a node.
+fill(What, Count) ->
+    Each = (Count + ?FILLERS - 1) div ?FILLERS,
+    Ns = [{I * Each + 1, min(Count, (I + 1) * Each)} || I <- lists:seq(0, ?FILLERS - 1), I * Each < Count],
+    {#{copies := W}, _} = ring_options:installed(),
+    Filling = [spawn_monitor(fun() -> [{ok, _} = ring_kvs:put({What, N}, N, #{w => W}) || N <- lists:seq(From, To)] end) || {From, To} <- Ns],
+    lists:foreach(fun({Pid, Ref}) -> receive {'DOWN', Ref, process, Pid, Why} -> normal = Why end end, Filling).
+
+a_node_that_is_killed_under_traffic_loses_nothing_and_is_filled_again(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = atoll_cluster:nodes(C),
+    {ok, Before} = call(C, A, ring_kvs, keys, []),
+    Left = maps:from_list([{Key, Values} || Key <- Before, {ok, Values, _} <- [call(C, A, ring_kvs, get, [Key])]]),
+    Traffic = sessions(C, 4000, killing),
+    ok = atoll_cluster:kill(C, B),
+    ok = await(fun() -> not lists:member(B, maps:get(up, status(C, A))) end),
+    %% Two of three copies are enough for all that is asked.
+    {ok, _} = call(C, A, ring_kvs, put, [killed, one]),
+    ok = atoll_cluster:restart(C, B),
+    ok = whole(C, [A, B, D], [A, B, D]),
+    _ = judged(C, Traffic, inherited(Left)),
+    %% It has lost all that it had, and nobody has to read it for it to be there again.
+    ok = await(fun() -> stored(C, [B]) > 0 andalso stored(C, [A, B, D]) =:= 3 * all(C, A) end).
+
+%% What was there before counts as written by somebody.
+inherited(Left) -> lists:append([[{write, before, Key, Id, [], unknown} || {Id, _} <- Values] || {{key, _} = Key, Values} <- maps:to_list(Left)]).
+
+what_was_meant_for_a_lost_node_is_brought_to_it(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D, Spare | _] = atoll_cluster:nodes(C),
+    %% With four nodes there is a fallback that has no copy of its own of the key.
+    ok = call(C, Spare, ring, join, [A]),
+    ok = whole(C, [A, B, D, Spare], [A, B, D, Spare]),
+    ok = atoll_cluster:kill(C, B),
+    ok = await(fun() -> not lists:member(B, maps:get(up, status(C, A))) end),
+    ok = call(C, A, ?MODULE, fill, [hinted, 100]),
+    Hints = [P || {P, Keys} <- call(C, Spare, ring, stored, []), Keys > 0, {Q, Owner} <- call(C, A, ring, partitions, []), P =:= Q, Owner =:= B],
+    ?assert(Hints =/= []),
+    ok = atoll_cluster:restart(C, B),
+    ok = whole(C, [A, B, D, Spare], [A, B, D, Spare]),
+    ok = await(fun() -> [P || {P, _} <- call(C, Spare, ring, stored, []), lists:member(P, Hints)] =:= [] end),
+    ok = call(C, Spare, ring, leave, []),
+    whole(C, [A, B, D], [A, B, D]).
+
+%% Of a partition that stands still as many commands wait as may, and each one more is answered at once.
+a_partition_that_has_too_much_to_do_says_so(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    {50, Refused} = call(C, A, ?MODULE, plugged, []),
+    ?assertEqual(30, Refused),
+    #{counts := #{overloaded := Counted}} = status(C, A),
+    ?assertEqual(30, Counted).
+
+%% On a node.
+plugged() ->
+    [P | _] = [P || {P, Owner} <- ring:partitions(), Owner =:= node()],
+    {ok, _} = ring_send:call(node(), {ring_echo_vnode, P, primary}, {echo, first}, 5000),
+    {ok, Pid} = ring_master:find(ring_echo_vnode, P),
+    ok = sys:suspend(Pid),
+    Alias = alias(),
+    _ = [ok = ring_send:command(node(), {ring_echo_vnode, P, primary}, {echo, N}, {Alias, N}) || N <- lists:seq(1, 80)],
+    %% The master has seen all of them when it answers.
+    _ = sys:get_state(ring_master),
+    Refused = said(Alias, 0),
+    ok = sys:resume(Pid),
+    _ = sys:get_state(Pid),
+    {said(Alias, 0), Refused}.
+
+said(Alias, N) -> receive {Alias, _, _} -> said(Alias, N + 1) after 0 -> N end.
+
+%% Stores and carriers
+
+what_is_on_the_disk_outlives_all_nodes(Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "data"),
+    C = started(#{nodes => 2, settings => ?QUICK#{store => dets, dir => Dir, copies => 2, read => 1, write => 2}}),
+    [A, B] = Nodes = atoll_cluster:nodes(C),
+    {ok, _} = call(C, A, ring_kvs, put, [kept, cod]),
+    {ok, [cod], Context} = call(C, B, ring_kvs, get, [kept]),
+    {ok, _} = call(C, B, ring_kvs, put, [kept, eel, #{context => Context}]),
+    ok = call(C, A, ?MODULE, fill, [disk, 100]),
+    _ = [ok = atoll_cluster:kill(C, Node) || Node <- Nodes],
+    _ = atoll_cluster_owned:heal(C),
+    ok = whole(C, Nodes, Nodes),
+    ?assertMatch({ok, [eel], _}, call(C, A, ring_kvs, get, [kept])),
+    ?assertEqual({ok, 101}, call(C, B, ring_kvs, count, [])),
+    atoll_cluster_owned:stop(C).
+
+echo_and_store_go_over_lanes_of_their_own(_) ->
+    C = started(#{nodes => 3, carrier => lanes, lanes => 4, settings => ?QUICK}),
+    [A | _] = atoll_cluster:nodes(C),
+    ok = call(C, A, ?MODULE, big, [1_000_000]),
+    ok = call(C, A, ?MODULE, fill, [lanes, 100]),
+    Written = [maps:get(bytes, maps:get(vnode, Channels)) || #{channels := Channels} <- call(C, A, atoll, links, [])],
+    ?assertMatch([_, _], Written),
+    ?assert(lists:sum(Written) > 20 * 1_000_000),
+    atoll_cluster_owned:stop(C).
+
+%% On a node: it comes back as it was, from each partition.
+big(Bytes) ->
+    Payload = ring_work:payload(Bytes),
+    _ = [{ok, Payload} = ring_echo:echo(N, Payload) || N <- lists:seq(1, 60)],
+    {ok, _} = ring_kvs:put(big, Payload, #{w => 3}),
+    {ok, [Payload], _} = ring_kvs:get(big, #{r => 3}),
+    ok.
+
+%% Deep
+
+chaos_loses_no_acknowledged_write(_) ->
+    C = started(#{nodes => 5, clients => 1, settings => #{partitions => 64}}),
+    Seconds = 180,
+    Traffic = sessions(C, Seconds * 1000, chaos),
+    Seed = atoll_tier:seed(chaos_of_the_ring),
+    Cuts = [{at, 1000 * S, {cut, {nodes, 1 + S rem 5, 1 + S rem 5}, {nodes, 1 + (S + 1) rem 5, 1 + (S + 1) rem 5}, {4, s}}} || S <- lists:seq(15, Seconds - 20, 30)],
+    {ok, Storm} = atoll_bench_storm:play(C, Cuts ++ atoll_bench_storm:node_kills(30, [1, 2, 3, 4, 5], Seconds - 20, Seed), Seed),
+    _ = judged(C, Traffic, []),
+    _ = atoll_bench_storm:stop(Storm),
+    atoll_cluster_owned:stop(C).
+
+a_million_keys_are_handed_over_under_load(_) ->
+    C = started(#{nodes => 3, spare => 1, clients => 1, settings => #{partitions => 64}}),
+    [A, B, D, Spare | _] = atoll_cluster:nodes(C),
+    ok = atoll_cluster:call(C, A, ?MODULE, fill, [joined, ?MILLION], 1_500_000),
+    {Calm, _} = call(C, A, ?MODULE, load, [10_000, 100]),
+    ok = call(C, Spare, ring, join, [A]),
+    Under = under(C, A, Spare, []),
+    ct:pal("p99 before ~b us, meanwhile ~w us", [Calm, Under]),
+    ok = whole(C, [A, B, D, Spare], [A, B, D, Spare]),
+    ?assert(lists:sum(Under) / length(Under) =< 3 * Calm),
+    ?assertEqual({ok, ?MILLION}, atoll_cluster:call(C, D, ring_kvs, count, [], 300_000)),
+    atoll_cluster_owned:stop(C).
+
+%% The p99 of each ten seconds until all has been handed over.
+under(C, A, Spare, Before) ->
+    {P99, 0} = call(C, A, ?MODULE, load, [10_000, 100]),
+    case call(C, Spare, ring, is_settled, []) of
+        true -> [P99 | Before];
+        false -> under(C, A, Spare, [P99 | Before])
+    end.
+
+%% On a node: reads and writes at a rate; the 99th percentile in microseconds, and how many have failed.
+load(Ms, Rate) ->
+    #{latency := Latency, failed := Failed} = atoll_bench_load:open(fun loaded/0, #{rate => Rate, ms => Ms, workers_max => 200}),
+    {atoll_histogram:percentile(Latency, 99) div 1000, Failed}.
+
+loaded() ->
+    Key = {joined, rand:uniform(?MILLION)},
+    case ring_kvs:get(Key) of
+        {ok, _, Context} -> ring_kvs:put(Key, new, #{context => Context});
+        Other -> {error, Other}
+    end.
