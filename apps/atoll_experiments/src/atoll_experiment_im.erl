@@ -18,7 +18,7 @@ about() ->
         name => im,
         title => "An instant messenger",
         question => "How many messages does it deliver with more servers and routers, over a mesh and over groups, and what do failures cost?",
-        minutes => 15,
+        minutes => 12,
         cannot => "what more hosts would add: all servers share the same processors, so more of them are more work and no more power. What is seen is what a way of "
             "connecting nodes costs. The conversations have no time to think, or a run would be of the clients and not of the messenger."
     }.
