@@ -12,7 +12,8 @@ READY := _build/.ready
 help:
 	@echo 'make demo           what groups do for names, connections and failures, in a minute;'
 	@echo '                    WATCH=1 shows its last part on a page, until Ctrl-C'
-	@echo 'make experiments    the papers'"'"' experiments again, an hour and a quarter at most; EXPERIMENTS=orbit,place'
+	@echo 'make experiments    the papers'"'"' experiments again, an hour and a half at most; EXPERIMENTS=orbit,place,'
+	@echo '                    SIZE=whole for all settings, which takes hours'
 	@echo 'make experiments-page  docs/evidence/experiments.md from what they measured last'
 	@echo 'make test           the fast tier of the tests; SUITE=x_SUITE CASE=y SEED=7 for a part of them;'
 	@echo '                    OTP=25, 27 or 29 runs them in a Debian root of that release'
@@ -57,7 +58,7 @@ demo: build $(if $(WATCH),watch-page)
 	@ATOLL_TIED_TO=$$PPID $(TIED) bin/atoll demo $(if $(WATCH),--watch)
 
 experiments: build
-	@ATOLL_TIED_TO=$$PPID $(TIED) bin/atoll experiments --out _build/experiments $(if $(EXPERIMENTS),--only $(EXPERIMENTS))
+	@ATOLL_TIED_TO=$$PPID $(TIED) bin/atoll experiments --out _build/experiments$(SIZE:%=-%) $(SIZE:%=--size %) $(if $(EXPERIMENTS),--only $(EXPERIMENTS))
 
 experiments-page: build
 	@ATOLL_TIED_TO=$$PPID bin/atoll experiments --draw --out _build/experiments && cp _build/experiments/experiments.md docs/evidence/experiments.md

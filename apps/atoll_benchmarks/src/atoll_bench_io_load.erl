@@ -16,6 +16,7 @@
 %% <dt>`dets'</dt><dd>a row of one table</dd>
 %% <dt>`mnesia_transaction', `mnesia_sync_dirty', `mnesia_dirty', `mnesia_ets'</dt><dd>writes a row of one table with disc copies; of one in memory
 %%   alone with `mnesia_ets'</dd>
+%% <dt>`mnesia_dump'</dt><dd>writes a row and has Mnesia's log dumped, which is done one at a time</dd>
 %% <dt>`mnesia_read', `mnesia_dirty_read'</dt><dd>reads one in a transaction, and without</dd>
 %% </dl>
 -module(atoll_bench_io_load).
@@ -41,7 +42,7 @@
 -spec kinds() -> [atom(), ...].
 kinds() ->
     [file, file_raw, prim_file, file_info, prim_file_info, ets, accept, send, send_one, logger, disk_log, disk_log_a, dets]
-        ++ [mnesia_transaction, mnesia_sync_dirty, mnesia_dirty, mnesia_ets, mnesia_read, mnesia_dirty_read].
+        ++ [mnesia_transaction, mnesia_sync_dirty, mnesia_dirty, mnesia_dump, mnesia_ets, mnesia_read, mnesia_dirty_read].
 
 %% @doc Does it for a time, in a closed loop.
 -spec run(load()) -> #{finished := non_neg_integer(), took_ns := pos_integer(), latency := atoll_histogram:export(), cpu_us := non_neg_integer()}.
@@ -146,6 +147,7 @@ prepared(Mnesia, #{size := Size, dir := Dir}) ->
         mnesia_transaction -> fun() -> ok = mnesia:activity(transaction, Write) end;
         mnesia_sync_dirty -> fun() -> ok = mnesia:activity(sync_dirty, Write) end;
         mnesia_dirty -> fun() -> ok = mnesia:dirty_write({?MODULE, key(), Data}) end;
+        mnesia_dump -> fun() -> ok = mnesia:dirty_write({?MODULE, key(), Data}), dumped = mnesia:dump_log(), ok end;
         mnesia_ets -> fun() -> ok = mnesia:activity(ets, Write) end;
         mnesia_read -> fun() -> ok = mnesia:activity(transaction, Read) end;
         mnesia_dirty_read -> fun() -> [_] = mnesia:dirty_read(?MODULE, key()), ok end

@@ -41,6 +41,7 @@ parameters() ->
         #{name => flush, type => integer, values => [1], min => 1, max => 2, help => "of MySQL: 1 writes to the disc at each commit, 2 once a second"},
         #{name => access, type => atom, values => [transaction], one_of => Access, help => "how Mnesia is used"},
         #{name => fragments, type => integer, values => [1], max => 1024, help => "of Mnesia's table"},
+        #{name => dump_writes, type => integer, values => [50000], max => 1000000, help => "writes to Mnesia's log until it is dumped (100 in the Mnesia of the thesis, unless told otherwise)"},
         #{name => emulator, type => atom, values => [all, one], one_of => Emulators,
           help => "how the service's nodes are started (docs/measuring.md)"}
     ].
@@ -67,14 +68,9 @@ metrics() ->
 
 %% What is a setting of one store has its first value with the other; and what is read is there before.
 -spec points([atoll_bench:point(), ...]) -> [atoll_bench:point()].
-points([#{pool := Pool, flush := Flush, access := Access, fragments := Fragments} | _] = Points) ->
-    lists:uniq([
-        case Point of
-            #{store := mysql} -> Point#{access := Access, fragments := Fragments};
-            #{store := mnesia} -> Point#{pool := Pool, flush := Flush}
-        end
-     || Point <- Points
-    ]).
+points([First | _] = Points) ->
+    Others = #{mysql => [access, fragments, dump_writes], mnesia => [pool, flush]},
+    lists:uniq([maps:merge(Point, maps:with(map_get(Store, Others), First)) || #{store := Store} = Point <- Points]).
 
 -spec check(atoll_bench:point()) -> ok.
 check(_) -> ok.
@@ -91,7 +87,7 @@ setup(Point) ->
 
 start(#{operation := Operation, rows := Rows} = Point) ->
     Shape0 = maps:with([store, nodes, emulator, flush], Point),
-    Shape = Shape0#{rows => case Operation of read -> Rows; write -> 0 end, settings => maps:with([pool, access, fragments], Point)},
+    Shape = Shape0#{rows => case Operation of read -> Rows; write -> 0 end, settings => maps:with([pool, access, fragments, dump_writes], Point)},
     case atoll_bench_subscribers_run:start(Shape, #{}) of
         {ok, Ready} -> {ok, #{ready => Ready, point => Point, found => none}};
         {error, _} = Error -> Error

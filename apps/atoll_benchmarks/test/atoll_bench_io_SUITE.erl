@@ -47,7 +47,7 @@ point(Point) ->
     maps:merge(
         #{
             store => mnesia, operation => write, operations => 5, rate => 40, seconds => 0.5, nodes => 1, rows => 50, pool => 4, flush => 2,
-            access => transaction, fragments => 1, emulator => no_wait, seed => 1
+            access => transaction, fragments => 1, dump_writes => 50000, emulator => no_wait, seed => 1
         },
         Point
     ).

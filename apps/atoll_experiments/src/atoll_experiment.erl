@@ -28,12 +28,14 @@
     question := unicode:chardata(),
     %% It is cut short after so many; what was measured until then counts.
     minutes := pos_integer(),
+    %% The same of the size `whole', where that has more than `full'.
+    whole => pos_integer(),
     %% What no run on such a machine can show.
     cannot := unicode:chardata()
 }.
 
--type size() :: full | small.
-%% `small' is to see that everything runs, and shows nothing.
+-type size() :: full | whole | small.
+%% `small' is to see that everything runs, and shows nothing; `whole' has what takes hours.
 
 -type context() :: #{
     size := size(),

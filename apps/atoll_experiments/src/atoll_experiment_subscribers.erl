@@ -1,20 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A subscriber service in MySQL and in Mnesia, by how its emulator is started: the matrix of Dervishi's thesis, as much of it as
-%% twelve minutes hold.
+%% a quarter of an hour holds, and all of it of the size `whole'.
 -module(atoll_experiment_subscribers).
 -behaviour(atoll_experiment).
 
 -export([about/0, asks/1, tables/0, questions/0]).
 
--import(atoll_experiments_judge, [number/1]).
+-import(atoll_experiments_judge, [cell/1, number/1]).
 
 -define(PAPER, "Dervishi (2012)").
 -define(BENCH, "subscribers").
 -define(STARTS, 6).
--define(EMULATORS, [all, one, no_wait, long_wait]).
+%% A factor takes six starts; one is to spare, for what others disturb.
+-define(FACTOR_STARTS, 7).
 %% Requests of MySQL have a tenth of the thesis' 500 operations.
 -define(OPERATIONS, 50).
 -define(LOW, 4).
+-define(MNESIA_OPERATIONS, 500).
+-define(MNESIA_RATE, 20).
+%% What Mnesia of then had, and what is set here.
+-define(DUMP_WRITES, [100, 50000]).
 
 -spec about() -> atoll_experiment:about().
 about() ->
@@ -22,7 +27,8 @@ about() ->
         name => subscribers,
         title => "Subscribers in MySQL and in Mnesia",
         question => "What do more schedulers, and their waiting, bring to a service that does nothing but input and output?",
-        minutes => 12,
+        minutes => 15,
+        whole => 180,
         cannot => "what more than two processors bring, of which the requesting node and MySQL have their part; the emulators of then (R12B, R15B), and one without SMP, "
             "which there is none of any longer: one scheduler stands for it, of which the thesis says that it was slightly slower. The driver of then is not maintained, and poolboy with p1_mysql stands in its place. "
             "MySQL is MariaDB 10.11, which has each commit on the disc."
@@ -36,65 +42,88 @@ asks(#{size := small}) ->
         #{key => saturation, do => {bench, ?BENCH, #{sweep => Small#{store => [mnesia], rate => [0]}, rounds => 1, starts => 1}}},
         #{key => mnesia, do => {bench, ?BENCH, #{sweep => Small#{store => [mnesia], rate => [20], access => [transaction, async_dirty]}, rounds => 1, starts => 1}}}
     ];
-asks(#{size := full}) ->
-    Of = fun(Sweep) -> {bench, ?BENCH, #{sweep => Sweep, rounds => ?STARTS, starts => ?STARTS}} end,
-    MySql = #{store => [mysql], operation => [write, read], operations => [?OPERATIONS], rows => [2000]},
+asks(#{size := Size}) ->
+    Of = fun(Sweep, Starts) -> {bench, ?BENCH, #{sweep => Sweep, rounds => Starts, starts => Starts}} end,
+    Both = #{operation => [write, read], operations => [?OPERATIONS], rows => [2000]},
+    Every = atoll_bench_emulator:words(),
+    {Stores, Some, Many, Rates, Access} = case Size of
+        full -> {[mysql], [all, one], Every -- [one_dirty_io], [?LOW], [transaction, async_dirty]};
+        whole -> {[mysql, mnesia], Every, Every, [1, ?LOW, 16, 32], [transaction, sync_transaction, async_dirty, sync_dirty]}
+    end,
     [
-        #{key => saturation, do => Of(MySql#{rate => [0], seconds => [0.7], emulator => [all, one]})},
-        #{key => low, do => Of(MySql#{rate => [?LOW], seconds => [1.5], emulator => ?EMULATORS})},
+        #{key => saturation, do => Of(Both#{store => Stores, rate => [0], seconds => [0.7], emulator => Some}, ?STARTS)},
+        #{key => low, do => Of(Both#{store => [mysql], rate => Rates, seconds => [1.5], emulator => Many}, ?STARTS)},
         #{key => mnesia, do => Of(#{
-            store => [mnesia], operation => [write, read], operations => [500], rate => [20], seconds => [1.5],
-            access => [transaction, async_dirty], emulator => [all, one]
-        })}
+            store => [mnesia], operation => [write, read], operations => [?MNESIA_OPERATIONS], rate => [?MNESIA_RATE], seconds => [1.5],
+            access => Access, emulator => Some
+        }, ?FACTOR_STARTS)},
+        #{key => dumps, do => Of(#{
+            store => [mnesia], operation => [write], operations => [?MNESIA_OPERATIONS], rate => [?MNESIA_RATE], seconds => [1.5],
+            dump_writes => ?DUMP_WRITES, emulator => [all]
+        }, ?STARTS)}
     ].
 
 -spec tables() -> [atoll_experiment:table()].
 tables() ->
     [
         #{
-            caption => io_lib:format("MySQL: the most requests of ~b operations in a second that were followed, and the fewest that were not (a mean of three times that at ~b a second, or requests that did not end):", [?OPERATIONS, ?LOW]),
+            caption => [Store, io_lib:format(": the most requests of ~b operations in a second that were followed, and the fewest that were not (a mean of three times that at ~b a second, or requests that did not end):", [?OPERATIONS, ?LOW])],
             from => saturation,
             kind => counted,
             head => ["operation", "emulator", "followed, 1/s", "not followed, 1/s", "operations followed, 1/s", "the thesis, operations, 1/s"],
-            rows => fun(Answer) -> rows(Answer, [followed_per_s, saturated_per_s, operations_per_s], fun saturated_there/1) end
-        },
+            rows => fun(Answer) -> rows(Answer, #{store => Key}, [followed_per_s, saturated_per_s, operations_per_s], There) end
+        }
+     || {Store, Key, There} <- [{"MySQL", mysql, fun saturated_there/1}, {"Mnesia", mnesia, fun(_) -> "–" end}]
+    ] ++ [
         #{
-            caption => io_lib:format("MySQL at a low load, ~b requests of ~b operations in a second:", [?LOW, ?OPERATIONS]),
+            caption => io_lib:format("MySQL, by how many requests of ~b operations begin in a second:", [?OPERATIONS]),
             from => low,
             kind => counted,
-            head => ["operation", "emulator", "mean, ms", "standard deviation, ms", "processors of the service, %", "of MySQL, %", "the thesis"],
-            rows => fun(Answer) -> rows(Answer, [mean_ms, sd_ms, service_cpu, database_cpu], fun low_there/1) end
+            head => ["1/s", "operation", "emulator", "mean, ms", "standard deviation, ms", "processors of the service, %", "of MySQL, %", "the thesis"],
+            rows => fun(Answer) -> rows_by(rate, Answer, [mean_ms, sd_ms, service_cpu, database_cpu], fun low_there/1) end
         },
         #{
-            caption => "Mnesia, 20 requests of 500 operations in a second:",
+            caption => io_lib:format("Mnesia, ~b requests of ~b operations in a second:", [?MNESIA_RATE, ?MNESIA_OPERATIONS]),
             from => mnesia,
             kind => counted,
             head => ["access", "operation", "emulator", "mean, ms", "standard deviation, ms", "processors of the service, %", "the thesis"],
-            rows => fun(Answer) ->
-                lists:append([
-                    [[atom_to_list(Access) | Row] || Row <- rows(Answer, #{access => Access}, [mean_ms, sd_ms, service_cpu], fun(Point) -> mnesia_there(Point#{access => Access}) end)]
-                 || Access <- [transaction, async_dirty]
-                ])
-            end
+            rows => fun(Answer) -> rows_by(access, Answer, [mean_ms, sd_ms, service_cpu], fun mnesia_there/1) end
+        },
+        #{
+            caption => io_lib:format("Mnesia, ~b requests of ~b writes in a second, by how many writes its log takes until it is dumped:", [?MNESIA_RATE, ?MNESIA_OPERATIONS]),
+            from => dumps,
+            kind => counted,
+            head => ["writes", "operation", "emulator", "mean, ms", "standard deviation, ms", "processors of the service, %"],
+            rows => fun(Answer) -> [lists:droplast(Row) || Row <- rows_by(dump_writes, Answer, [mean_ms, sd_ms, service_cpu], fun(_) -> "" end)] end
         }
     ].
 
-rows(Answer, Metrics, There) -> rows(Answer, #{}, Metrics, There).
-
+%% A row for each operation and emulator that was measured there.
 rows({run, Run}, At, Metrics, There) ->
     [
-        [atom_to_list(Operation), atom_to_list(Emulator)] ++ Cells ++ [There(#{operation => Operation, emulator => Emulator})]
+        [atom_to_list(Operation), atom_to_list(Emulator)] ++ Cells ++ [There(At#{operation => Operation, emulator => Emulator})]
      || Operation <- [write, read],
-        Emulator <- ?EMULATORS,
+        Emulator <- atoll_bench_emulator:words(),
         Cells <- [[cell(atoll_experiments_samples:by_start(Metric, At#{operation => Operation, emulator => Emulator}, Run)) || Metric <- Metrics]],
         lists:any(fun(Cell) -> Cell =/= number(none) end, Cells)
     ].
 
-cell([]) ->
-    number(none);
-cell(Samples) ->
-    {Median, Low, High} = atoll_experiments_judge:interval([V || {_, V} <- Samples]),
-    [number(Median), " [", number(Low), "–", number(High), "]"].
+%% The same for each value of a parameter.
+rows_by(Parameter, {run, #{header := #{<<"points">> := Points}}} = Answer, Metrics, There) ->
+    [
+        [value(Value) | Row]
+     || Value <- lists:uniq([value_of(Parameter, Point) || Point <- Points]),
+        Row <- rows(Answer, #{Parameter => Value}, Metrics, There)
+    ].
+
+value_of(Parameter, Point) ->
+    case maps:get(atom_to_binary(Parameter), Point) of
+        Word when is_binary(Word) -> binary_to_atom(Word);
+        Number -> Number
+    end.
+
+value(Value) when is_atom(Value) -> atom_to_list(Value);
+value(Value) -> number(Value).
 
 saturated_there(#{operation := write, emulator := all}) -> "4,000 (R15B, 16 schedulers), and not 5,000";
 saturated_there(#{operation := write, emulator := one}) -> "not 2,000 (without SMP)";
@@ -102,8 +131,8 @@ saturated_there(#{operation := read, emulator := all}) -> "6,000 (R15B, 16 sched
 saturated_there(#{operation := read, emulator := one}) -> "not 4,000 (without SMP)";
 saturated_there(_) -> "–".
 
-low_there(#{emulator := all}) -> "all processors of the machine in use (R15B)";
-low_there(#{emulator := one}) -> "half of that time, a tenth of the processors (R15B without SMP)";
+low_there(#{rate := ?LOW, emulator := all}) -> "all processors of the machine in use (R15B)";
+low_there(#{rate := ?LOW, emulator := one}) -> "half of that time, a tenth of the processors (R15B without SMP)";
 low_there(_) -> "–".
 
 mnesia_there(#{access := transaction, operation := write, emulator := all}) -> "36 ms (R15B)";
@@ -119,7 +148,7 @@ questions() ->
             says => ["With more schedulers MySQL can be asked for more: ", Says],
             kind => {differs, more},
             from => saturation,
-            by => (schedulers(followed_per_s, "With all schedulers as many times as many requests were followed"))#{at => [#{operation => Operation}]},
+            by => (schedulers(followed_per_s, "With all schedulers as many times as many requests were followed"))#{at => [#{store => mysql, operation => Operation}]},
             why => "Of two processors MySQL and the requesting node take their part, so a second scheduler has little to win."
         }
      || {Figure, Operation, Says} <- [
@@ -132,7 +161,7 @@ questions() ->
             says => "At a low load a request takes longer with SMP (twice as long in R15B).",
             kind => {differs, more},
             from => low,
-            by => (schedulers(mean_ms, "With all schedulers a request took as many times as long as with one"))#{at => [#{operation => Operation} || Operation <- [write, read]]}
+            by => (schedulers(mean_ms, "With all schedulers a request took as many times as long as with one"))#{at => low()}
         },
         #{
             figure => [?PAPER, ", Tables 5.1 and 5.2"],
@@ -144,7 +173,20 @@ questions() ->
                 called => "As erl waits the service used as many times the processor time as without waiting",
                 first => #{emulator => all},
                 over => #{emulator => no_wait},
-                at => [#{operation => Operation} || Operation <- [write, read]]
+                at => low()
+            }
+        },
+        #{
+            figure => [?PAPER, ", chapter 6"],
+            says => "Schedulers that wait busily for longer answer sooner.",
+            kind => {differs, less},
+            from => low,
+            by => #{
+                quantity => mean_ms,
+                called => "With a very long wait a request took as many times as long as without waiting",
+                first => #{emulator => long_wait},
+                over => #{emulator => no_wait},
+                at => low()
             }
         },
         #{
@@ -157,7 +199,7 @@ questions() ->
                 called => "Of reads as many times as many requests were followed",
                 first => #{operation => read},
                 over => #{operation => write},
-                at => [#{emulator => all}]
+                at => [#{store => mysql, emulator => all}]
             }
         },
         #{
@@ -166,6 +208,26 @@ questions() ->
             kind => {differs, less},
             from => mnesia,
             by => (schedulers(mean_ms, "With all schedulers a request took as many times as long as with one"))#{at => [#{operation => write, access => transaction}]}
+        },
+        #{
+            figure => [?PAPER, ", Figures 5.3 and 5.4"],
+            says => "And its time varies less than with one scheduler.",
+            kind => {differs, less},
+            from => mnesia,
+            by => (schedulers(sd_ms, "With all schedulers the deviation was as many times that with one"))#{at => [#{operation => write, access => transaction}]}
+        },
+        #{
+            figure => [?PAPER, ", section 4.4"],
+            says => "Mnesia does not keep up where its log is dumped every 100 writes; a higher threshold helps.",
+            kind => {differs, more},
+            from => dumps,
+            by => #{
+                quantity => mean_ms,
+                called => "With a dump every 100 writes a request took as many times as long as with one every 50,000",
+                first => #{dump_writes => hd(?DUMP_WRITES)},
+                over => #{dump_writes => lists:last(?DUMP_WRITES)},
+                at => [#{emulator => all}]
+            }
         },
         #{
             figure => [?PAPER, ", section 5.2"],
@@ -185,8 +247,26 @@ questions() ->
             figure => [?PAPER, ", section 5.1"],
             says => "The newer emulator (R15B) is slower at a low load and can be asked for more than R12B.",
             kind => counted,
-            from => none
+            from => none,
+            why => "Of both there is no emulator that still runs."
+        },
+        #{
+            figure => [?PAPER, ", section 5.1"],
+            says => "One scheduler is slightly slower than no SMP.",
+            kind => counted,
+            from => none,
+            why => "Every emulator of today has SMP."
+        },
+        #{
+            figure => [?PAPER, ", section 5.1.3"],
+            says => "A pool of more connections than 50 is asked for no more.",
+            kind => counted,
+            from => none,
+            why => "It takes what there is no time for here: `bin/atoll bench run subscribers --pool 50,150 --emulator all --starts 6`."
         }
     ].
+
+%% Where the rate is low.
+low() -> [#{rate => ?LOW, operation => Operation} || Operation <- [write, read]].
 
 schedulers(Quantity, Called) -> #{quantity => Quantity, called => Called, first => #{emulator => all}, over => #{emulator => one}}.

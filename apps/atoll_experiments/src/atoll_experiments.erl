@@ -12,7 +12,7 @@
 %% made of these files alone, whatever a run of today would do.
 -module(atoll_experiments).
 
--export([all/0, names/0, select/1, minutes/1, check/2, run/2, draw/1, draw/2, format_error/1]).
+-export([all/0, names/0, select/1, minutes/2, asks/2, check/2, run/2, draw/1, draw/2, format_error/1]).
 
 -export_type([options/0, done/0, error/0]).
 
@@ -69,6 +69,7 @@ all() ->
         atoll_experiment_matchstream,
         atoll_experiment_adcounter,
         atoll_experiment_ring,
+        atoll_experiment_io,
         atoll_experiment_beyond
     ].
 
@@ -86,12 +87,25 @@ select(Names) ->
     [Module || Module <- all(), lists:member(name(Module), Names)].
 
 %% @doc How long they may take together.
--spec minutes([module()]) -> number().
-minutes(Modules) ->
-    lists:sum([maps:get(minutes, Module:about()) || Module <- Modules]).
+-spec minutes([module()], atoll_experiment:size()) -> number().
+minutes(Modules, Size) ->
+    lists:sum([minutes_of(Module:about(), Size) || Module <- Modules]).
+
+minutes_of(#{whole := Minutes}, whole) -> Minutes;
+minutes_of(#{minutes := Minutes}, _Size) -> Minutes.
+
+%% @doc What one asks; most have no more than they have in full.
+-spec asks(module(), atoll_experiment:context()) -> [atoll_experiment:ask(), ...].
+asks(Module, #{size := whole} = Context) ->
+    case Module:about() of
+        #{whole := _} -> Module:asks(Context);
+        #{} -> Module:asks(Context#{size := full})
+    end;
+asks(Module, Context) ->
+    Module:asks(Context).
 
 %% @doc Whether a folder can take the results of experiments of a size, or `draw' those in it.
--spec check(file:filename_all(), full | small | draw) -> ok | {error, error()}.
+-spec check(file:filename_all(), atoll_experiment:size() | draw) -> ok | {error, error()}.
 check(Dir, What) ->
     case stored(Dir) of
         {ok, _} when What =:= draw -> ok;
@@ -132,11 +146,12 @@ run(Modules, #{dir := Dir, context := #{size := Size}} = Options) ->
 
 %% What is stored with this one in it, written down after each ask: whatever interrupts it, what is
 %% there says how far it came.
-experiment(Module, Stored, #{dir := Dir, context := Context} = Options) ->
-    #{name := Name, title := Title, minutes := Minutes} = Module:about(),
+experiment(Module, Stored, #{dir := Dir, context := #{size := Size} = Context} = Options) ->
+    #{name := Name, title := Title} = About = Module:about(),
+    Minutes = minutes_of(About, Size),
     Say = maps:get(say, Options, fun(_) -> ok end),
     _ = Say(io_lib:format("~ts: ~ts (~b min at most)", [Name, Title, Minutes])),
-    Asks = Module:asks(Context),
+    Asks = asks(Module, Context),
     _ = [file:delete(filename:join(Dir, file_of(Name, Ask))) || Ask <- Asks],
     Begun = now_ms(),
     Until = Begun + Minutes * 60000,
@@ -241,10 +256,10 @@ draw(Modules, Dir) ->
     end.
 
 %% Pure functions of what is in the folder, which anybody may have changed, and in any way.
-drawn(Modules, #{<<"experiments">> := Stored} = All, Dir) ->
+drawn(Modules, #{<<"experiments">> := Stored, <<"size">> := Size} = All, Dir) ->
     try
         Entries = [
-            entry(Module, Entry, Dir)
+            entry(Module, Entry, binary_to_existing_atom(Size), Dir)
          || Module <- Modules, {ok, Entry} <- [maps:find(atom_to_binary(name(Module)), Stored)]
         ],
         <<_/binary>> = Text = unicode:characters_to_binary(atoll_experiments_page:markdown(All, Entries)),
@@ -262,10 +277,11 @@ done(Entries) ->
     }).
 
 %% What a run has measured counts, also when it was cut short.
-entry(Module, #{<<"asks">> := Asks} = Stored, Dir) ->
+entry(Module, #{<<"asks">> := Asks} = Stored, Size, Dir) ->
+    About = Module:about(),
     Results = maps:from_list([{binary_to_atom(Key), answer(Dir, Asked)} || #{<<"key">> := Key} = Asked <- Asks]),
     #{
-        about => Module:about(),
+        about => About#{minutes := minutes_of(About, Size)},
         stored => Stored,
         tables => Module:tables(),
         results => Results,

@@ -18,7 +18,7 @@
 %% </ul>
 -module(atoll_experiments_judge).
 
--export([findings/2, interval/1, number/1]).
+-export([findings/2, interval/1, number/1, cell/1]).
 
 -export_type([results/0, finding/0]).
 
@@ -254,3 +254,11 @@ listed(Values) -> lists:join(", ", [number(V) || V <- Values]).
 number(None) when None =:= none; None =:= null -> <<"–"/utf8>>;
 number(N) when is_float(N), N == trunc(N), abs(N) < 1.0e15 -> atoll_bench_report_text:number(trunc(N));
 number(N) -> atoll_bench_report_text:number(N).
+
+%% @doc Samples as a cell of a table has them: their median and its interval; a dash for none.
+-spec cell(atoll_experiments_samples:samples()) -> unicode:chardata().
+cell([]) ->
+    number(none);
+cell(Samples) ->
+    {Median, Low, High} = interval([V || {_, V} <- Samples]),
+    [number(Median), " [", number(Low), "–", number(High), "]"].

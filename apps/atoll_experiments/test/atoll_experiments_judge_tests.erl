@@ -168,6 +168,51 @@ a_mesh_that_is_none_is_told_test() ->
     Run = run([{#{nodes => N, mode => Mode}, 1, #{connections_all => 5}, 0.9} || N <- [4, 9], Mode <- [mesh, groups]]),
     ?assertEqual(false, lists:nth(4, holds(atoll_experiment_orbit, #{few => {run, Run}}))).
 
+io_test() ->
+    Of = fun(All, Through) ->
+        Schedulers = starts([{#{kind => Kind, callers => 8, emulator => Emulator}, #{per_s => N}} || Kind <- [accept, send], {Emulator, N} <- [{all, All}, {one, 100}]]),
+        Callers = starts([
+            {#{kind => Kind, callers => 8, emulator => all}, #{per_s => N}}
+         || {Kind, N} <- [{file_info, Through}, {prim_file_info, 100}, {file, Through}, {file_raw, 100}, {send_one, Through}, {send, 100}]
+        ]),
+        holds(atoll_experiment_io, #{schedulers => {run, Schedulers}, callers => {run, Callers}})
+    end,
+    ?assertEqual([true, unknown, true, true, true], Of(101, 50)),
+    ?assertEqual([false, unknown, false, false, false], Of(200, 200)).
+
+subscribers_test() ->
+    %% As in the thesis, or the other way round.
+    Of = fun(Turn) ->
+        Saturation = starts([
+            {#{store => mysql, operation => Operation, rate => 0, emulator => Emulator}, #{followed_per_s => Turn(N)}}
+         || {Operation, Emulator, N} <- [{write, all, 200}, {write, one, 100}, {read, all, 400}, {read, one, 200}]
+        ]),
+        Mnesia = starts([
+            {#{store => mnesia, access => Access, operation => Operation, emulator => Emulator}, #{mean_ms => Turn(Mean), sd_ms => Turn(Sd)}}
+         || {Access, Operation, Emulator, Mean, Sd} <- [{transaction, write, all, 10, 1}, {transaction, write, one, 20, 5}, {transaction, read, all, 20, 1}, {async_dirty, read, all, 1, 1}]
+        ]),
+        Dumps = starts([{#{store => mnesia, dump_writes => N, emulator => all}, #{mean_ms => Turn(Ms)}} || {N, Ms} <- [{100, 40}, {50000, 10}]]),
+        holds(atoll_experiment_subscribers, #{
+            saturation => {run, Saturation}, low => {run, low([4], Turn)}, mnesia => {run, Mnesia}, dumps => {run, Dumps}
+        })
+    end,
+    ?assertEqual(lists:duplicate(10, true) ++ lists:duplicate(3, unknown), Of(fun(N) -> N end)),
+    ?assertEqual(lists:duplicate(10, false) ++ lists:duplicate(3, unknown), Of(fun(N) -> 1000 / N end)).
+
+low(Rates, Turn) ->
+    starts([
+        {#{store => mysql, operation => Operation, rate => Rate, emulator => Emulator}, #{mean_ms => Turn(Ms), sd_ms => 1, service_cpu => Turn(Cpu), database_cpu => 1}}
+     || Rate <- Rates, Operation <- [write, read], {Emulator, Ms, Cpu} <- [{all, 20, 50}, {one, 10, 5}, {no_wait, 12, 10}, {long_wait, 6, 80}]
+    ]).
+
+%% Each rate that was measured has its rows, and the thesis stands at its own.
+subscribers_by_rates_test() ->
+    [Rows] = [Fun({run, low([1, 4], fun(N) -> N end)}) || #{from := low, rows := Fun} <- atoll_experiment_subscribers:tables()],
+    ?assertEqual([{"1", 8}, {"4", 8}], [{Rate, length([R || [R | _] <- Rows, text(R) =:= Rate])} || Rate <- ["1", "4"]]),
+    ?assertEqual([4], lists:usort([list_to_integer(text(Rate)) || [Rate | _] = Row <- Rows, string:find(text(lists:last(Row)), "R15B") =/= nomatch])).
+
+text(Chars) -> unicode:characters_to_list(Chars).
+
 optimum_test() ->
     Of = fun(Set, Bests) ->
         Rows = [#{set => Set, problem => N, best => Best, optimum => 10, ms => 1} || {N, Best} <- lists:enumerate(Bests)],

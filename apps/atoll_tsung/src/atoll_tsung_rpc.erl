@@ -6,8 +6,9 @@
 %% this module and the plugin alone.
 %%
 %% Promised: a cast waits for nobody, once its node is connected. A call that failed is counted as
-%% `error_rpc', and by why as `error_rpc_nodedown' and so on. Tsung's nodes connect to others as hidden
-%% ones: `global' of these does not hear of Tsung's names, and nobody comes to know another node by it.
+%% `error_rpc', and by why as `error_rpc_nodedown' and so on; one whose function returned `{error, Reason}' as
+%% `error_answer'. Tsung's nodes connect to others as hidden ones: `global' of these does not hear of Tsung's
+%% names, and nobody comes to know another node by it.
 %%
 %% Not promised: that a cast arrived. That is Erlang's.
 -module(atoll_tsung_rpc).
@@ -35,15 +36,15 @@
 
 -type what() :: {node(), module(), Function :: atom(), Args :: [term()]}.
 
--type kind() :: ok | nodedown | timeout | undef | exit | other | arguments.
-%% Why a request failed: the node is not there, has no such function, or the function
-%% ended with an exception; or the variables made no arguments.
+-type kind() :: ok | answer | nodedown | timeout | undef | exit | other | arguments.
+%% Why a request failed: the function returned an error, the node is not there, has no such function, or
+%% the function ended with an exception; or the variables made no arguments.
 
 -type answer() :: {kind(), Bytes :: non_neg_integer()} | [byte() | binary(), ...].
 %% With the text of the result if that is wanted: Tsung takes it out of a list.
 
 -define(VARIABLE, "%%[^%\\s]+%%").
--define(KINDS, [ok, nodedown, timeout, undef, exit, other, arguments]).
+-define(KINDS, [ok, answer, nodedown, timeout, undef, exit, other, arguments]).
 -define(COOKIE, {?MODULE, cookie}).
 -define(COOKIE_MS, 5000).
 
@@ -170,11 +171,12 @@ called({badrpc, timeout}) -> {timeout, none};
 called({badrpc, {'EXIT', {undef, _}}}) -> {undef, none};
 called({badrpc, {'EXIT', _}}) -> {exit, none};
 called({badrpc, _}) -> {other, none};
+called({error, _} = Error) -> {answer, Error};
 called(Result) -> {ok, Result}.
 
 %% A binary as it is, all else as Erlang writes it.
 result(ok, Binary) when is_binary(Binary) -> Binary;
-result(ok, Result) -> unicode:characters_to_binary(io_lib:format("~0tp", [Result]));
+result(Kind, Result) when Kind =:= ok; Kind =:= answer -> unicode:characters_to_binary(io_lib:format("~0tp", [Result]));
 result(_Kind, none) -> <<>>.
 
 number(Kind, [Kind | _], N) -> N;
@@ -186,6 +188,7 @@ outcome([Number, Text]) -> {byte_size(Text), counters(lists:nth(Number, ?KINDS))
 outcome({Kind, Bytes}) -> {Bytes, counters(Kind)}.
 
 counters(ok) -> [];
+counters(answer) -> [error_answer];
 counters(Kind) -> [error_rpc, list_to_atom("error_rpc_" ++ atom_to_list(Kind))].
 
 %% @doc The text of the result, from what Tsung has made of an answer.

@@ -83,14 +83,16 @@ wrap(_) ->
         _ -> []
     end.
 
-connector(#{here := true}) -> filename:join(code:priv_dir(atoll_tsung), "here");
+connector(#{here := true}) -> filename:absname(filename:join(code:priv_dir(atoll_tsung), "here"));
 connector(Task) -> maps:get(connector, Task, "ssh").
 
 tls(#{way := #{tls_options_file := File}}) -> ["-proto_dist", "inet_tls", "-ssl_dist_optfile", filename:absname(File)];
 tls(_) -> [].
 
-%% Nothing that listens for Tsung's own connections is to be reached from elsewhere.
-flags(#{here := true} = Task) -> tls(Task) ++ ["-kernel", "inet_dist_use_interface", "{127,0,0,1}"];
+%% Nothing that listens for Tsung's own connections is to be reached from elsewhere. The certificates of TLS are for the
+%% nodes' hosts, and not for those names by which clients would reach each other: what has to be is that each has the controller.
+flags(#{here := true} = Task) ->
+    tls(Task) ++ ["-kernel", "inet_dist_use_interface", "{127,0,0,1}", "prevent_overlapping_partitions", "false"];
 flags(_) -> [].
 
 hosts_file(true, [_ | _] = Clients, Dir) ->
@@ -118,7 +120,9 @@ driven(Cluster, Settings, Dir) ->
 
 ended(Cluster, Node, Dir) ->
     case [atoll_tsung_log:read(Logs) || Logs <- atoll_tsung_log:find([Dir])] of
-        [{ok, #{complete := true} = Log}] -> {ok, Log};
+        %% It ends its log in the same way when it has given up, such as over a client that it cannot start.
+        [{ok, #{complete := true, counts := #{<<"users_count">> := Users}} = Log}] when Users > 0 -> {ok, Log};
+        [{ok, #{complete := true}}] -> {error, ["Tsung has ended and no user had come: ", said(Cluster, Node)]};
         [{ok, #{complete := false}}] -> {error, ["Tsung has ended before its users had: ", said(Cluster, Node)]};
         [{error, Error}] -> {error, atoll_tsung_log:format_error(Error)};
         [] -> {error, ["Tsung has ended and written nothing: ", said(Cluster, Node)]}
@@ -129,6 +133,6 @@ said(Cluster, Node) ->
     #{dir := Dir} = atoll_cluster:info(Cluster),
     case file:read_file(atoll_cluster_rundir:out(Dir, Node)) of
         {ok, <<>>} -> "it said nothing";
-        {ok, Text} -> lists:join($\s, string:lexemes(string:slice(Text, 0, ?SAID_BYTES), " \t\r\n"));
+        {ok, Text} -> lists:join($\s, string:lexemes(string:slice(Text, 0, ?SAID_BYTES), [$\s, $\t, $\r, $\n, "\r\n"]));
         {error, _} -> "it said nothing"
     end.

@@ -98,6 +98,8 @@ number(N) -> float_to_list(N, [short]).
     known :: atoll_tsung_dtd:attributes(),
     %% of the request that is read
     subst = false :: boolean(),
+    %% whether there is a request
+    asks = false :: boolean(),
     nodes = [] :: [node()],
     clients = [] :: [string()],
     errors = [] :: [error()]
@@ -109,6 +111,8 @@ number(N) -> float_to_list(N, [short]).
 read(Text, Known) ->
     Options = [skip_external_dtd, {event_fun, fun event/3}, {event_state, #state{text = Text, known = Known}}],
     case xmerl_sax_parser:stream(Text, Options) of
+        {ok, #state{errors = [], asks = false}, _} ->
+            {error, {none, "it has no request"}};
         {ok, #state{errors = [], nodes = Nodes, clients = Clients}, _} ->
             {ok, #{nodes => lists:usort(Nodes), clients => lists:usort(Clients)}};
         {ok, #state{errors = Errors}, _} ->
@@ -150,7 +154,7 @@ unknown(Element, Name, []) -> [Element, " has no attribute ", Name, ", nor any o
 unknown(Element, Name, Has) -> [Element, " has no attribute ", Name, "; it has ", lists:join(", ", [Known || {Known, _, _} <- Has])].
 
 element("request", Given, _Line, State) ->
-    State#state{subst = proplists:get_value("subst", Given) =:= "true"};
+    State#state{subst = proplists:get_value("subst", Given) =:= "true", asks = true};
 element("client", Given, _Line, #state{clients = Clients} = State) ->
     case {proplists:get_value("use_controller_vm", Given, "false"), proplists:get_value("host", Given)} of
         {"false", [_ | _] = Host} -> State#state{clients = [Host | Clients]};

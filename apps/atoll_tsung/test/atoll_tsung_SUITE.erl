@@ -15,6 +15,8 @@
     clients_of_their_own_need_no_ssh/1,
     nodes_have_short_names_and_a_cookie_of_their_own/1,
     nodes_take_tls/1,
+    clients_of_their_own_take_tls/1,
+    a_node_that_is_down_or_has_another_cookie_is_counted/1,
     a_call_that_is_not_answered_is_given_up_and_counted/1
 ]).
 
@@ -32,7 +34,8 @@ cases(deep) ->
     cases(fast) ++
     [
         a_new_scenario_is_run_by_the_command_and_read_by_the_harness, a_thousand_users_at_once_call_three_nodes, clients_of_their_own_need_no_ssh,
-        nodes_have_short_names_and_a_cookie_of_their_own, nodes_take_tls, a_call_that_is_not_answered_is_given_up_and_counted
+        nodes_have_short_names_and_a_cookie_of_their_own, nodes_take_tls, clients_of_their_own_take_tls,
+        a_node_that_is_down_or_has_another_cookie_is_counted, a_call_that_is_not_answered_is_given_up_and_counted
     ].
 
 init_per_suite(Config) ->
@@ -160,16 +163,25 @@ a_thousand_users_at_once_call_three_nodes(Config) ->
     end).
 
 clients_of_their_own_need_no_ssh(Config) ->
-    with_nodes(#{nodes => 2}, fun(Cluster, Nodes) ->
-        Plan = #{
-            nodes => Nodes, module => "atoll_tsung_probe", function => "count", arguments => "call", type => call, rate => 50, seconds => 4, requests => 2,
-            think => 0, clients => ["client1.tsung", "client2.tsung"]
-        },
-        Log = run(Config, {text, atoll_tsung_scenario:new(Plan)}, #{here => true}),
-        ?assert(count(<<"request">>, Log) > 100),
-        ?assertEqual(count(<<"request">>, Log), lists:sum(counted(Cluster, call))),
-        ?assertEqual(#{}, maps:filter(fun(Name, _) -> string:prefix(Name, "error") =/= nomatch end, map_get(counts, Log)))
-    end).
+    with_nodes(#{nodes => 2}, fun(Cluster, _) -> two_clients_call(Config, Cluster, #{}) end).
+
+clients_of_their_own_take_tls(Config) ->
+    with_tls(fun(Cluster, _, Options) -> two_clients_call(Config, Cluster, #{tls_options_file => Options}) end).
+
+two_clients_call(Config, Cluster, More) ->
+    Plan = #{
+        nodes => atoll_cluster:nodes(Cluster), module => "atoll_tsung_probe", function => "count_caller", arguments => "", type => call, rate => 50, seconds => 4,
+        requests => 2, think => 0, clients => ["client1.tsung", "client2.tsung"]
+    },
+    Log = run(Config, {text, atoll_tsung_scenario:new(Plan)}, More#{here => true}),
+    ?assert(count(<<"request">>, Log) > 100),
+    Counted = [Caller || Node <- atoll_cluster:nodes(Cluster), Caller <- atoll_cluster:call(Cluster, Node, ?P, counted, [])],
+    ?assertEqual(count(<<"request">>, Log), lists:sum([N || {_, N} <- Counted])),
+    %% Both had some.
+    ?assertMatch([_, _], lists:usort([Caller || {Caller, _} <- Counted])),
+    ?assertEqual(#{}, errors(Log)).
+
+errors(#{counts := Counts}) -> maps:filter(fun(Name, _) -> string:prefix(Name, "error") =/= nomatch end, Counts).
 
 nodes_have_short_names_and_a_cookie_of_their_own(Config) ->
     Cookie = filename:join(?config(dir, Config), "cookie"),
@@ -181,14 +193,38 @@ nodes_have_short_names_and_a_cookie_of_their_own(Config) ->
         ?assertNot(maps:is_key(<<"error_rpc">>, map_get(counts, Log)))
     end).
 
-nodes_take_tls(Config) ->
+with_tls(Fun) ->
     with_nodes(#{tls => true, args => ["-proto_dist", "inet_tls"]}, fun(Cluster, [Node]) ->
         #{dir := Dir} = atoll_cluster:info(Cluster),
         [_, Options] = atoll_certificates:arguments(atoll_cluster_rundir:certificates(Dir)),
+        Fun(Cluster, Node, Options)
+    end).
+
+nodes_take_tls(Config) ->
+    with_tls(fun(Cluster, Node, Options) ->
         File = scenario(Config, phase(10, 1), [rpc("call", Node, "count", "call")]),
         Log = run(Config, File, #{tls_options_file => Options}),
         ?assertEqual([count(<<"request">>, Log)], counted(Cluster, call)),
         ?assertNot(maps:is_key(<<"error_rpc">>, map_get(counts, Log)))
+    end).
+
+%% The user goes on, and calls the one that is there.
+a_node_that_is_down_or_has_another_cookie_is_counted(Config) ->
+    with_nodes(#{args => ["-setcookie", "of_its_own"]}, fun(_, [Strange]) ->
+        with_nodes(#{nodes => 2}, fun(Cluster, [Node, Down]) ->
+            ok = atoll_cluster:kill(Cluster, Down),
+            File = scenario(Config, phase(10, 1), [rpc("call", Down, "count", "a"), rpc("call", Strange, "count", "b"), rpc("call", Node, "count", "c")]),
+            Log = run(Config, File, #{}),
+            Sessions = count(<<"session">>, Log),
+            Twice = 2 * Sessions,
+            ?assertEqual(#{<<"error_rpc">> => Twice, <<"error_rpc_nodedown">> => Twice}, errors(Log)),
+            ?assertEqual(Sessions, atoll_cluster:call(Cluster, Node, ?P, counted, [c])),
+            %% A cookie that there is not is no scenario's fault, and none of its requests is sent.
+            Lost = filename:join(?config(dir, Config), "lost"),
+            {error, Sentence} = atoll_tsung:run(#{scenario => File, out => Lost, cookie_file => Lost ++ "/cookie"}),
+            ?assertMatch({_, _}, binary:match(unicode:characters_to_binary(Sentence), <<"lost/cookie">>)),
+            ?assertEqual(Sessions, atoll_cluster:call(Cluster, Node, ?P, counted, [c]))
+        end)
     end).
 
 a_call_that_is_not_answered_is_given_up_and_counted(Config) ->

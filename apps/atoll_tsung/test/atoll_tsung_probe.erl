@@ -2,7 +2,7 @@
 %% Runs on the nodes that Tsung calls: counts who has called, and how.
 -module(atoll_tsung_probe).
 
--export([start/0, count/1, hang/1, counted/1, counted/0]).
+-export([start/0, count/1, count_caller/0, hang/1, counted/1, counted/0]).
 
 %% @doc Begins to count, from nothing.
 -spec start() -> ok.
@@ -19,6 +19,10 @@ start() ->
 %% @doc One more of that kind.
 -spec count(term()) -> pos_integer().
 count(What) -> ets:update_counter(?MODULE, What, 1, {What, 0}).
+
+%% @doc One more of the node that has called.
+-spec count_caller() -> pos_integer().
+count_caller() -> count(node(group_leader())).
 
 %% @doc One more, and it does not return as long as the node lives.
 -spec hang(term()) -> no_return().

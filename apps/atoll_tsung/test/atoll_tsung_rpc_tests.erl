@@ -53,6 +53,7 @@ call(More) -> run(element(2, read(maps:merge(#{"node" => atom_to_list(node())}, 
 
 a_failure_is_counted_by_why_test() ->
     ?assertEqual([], counted(call(#{}))),
+    ?assertEqual([error_answer], counted(call(#{"module" => "file", "function" => "consult", "arguments" => "\"/no/such\""}))),
     ?assertEqual([error_rpc, error_rpc_undef], counted(call(#{"function" => "none"}))),
     ?assertEqual([error_rpc, error_rpc_exit], counted(call(#{"function" => "nth", "arguments" => "0, []"}))),
     ?assertEqual([error_rpc, error_rpc_timeout], counted(call(#{"module" => "timer", "function" => "sleep", "arguments" => "1000", "timeout" => "10"}))),
@@ -71,6 +72,9 @@ the_text_of_a_result_is_there_where_it_is_looked_at_test() ->
     {ok, Request} = atoll_tsung_rpc:read(given(#{"node" => atom_to_list(node())}), false, true),
     Answer = run(Request),
     ?assertEqual({<<"[1,2,3]">>, {7, []}}, {atoll_tsung_rpc:text(list_to_binary(Answer)), atoll_tsung_rpc:outcome(Answer)}),
+    {ok, Wrong} = atoll_tsung_rpc:read(given(#{"node" => atom_to_list(node()), "module" => "file", "function" => "consult", "arguments" => "\"/no/such\""}), false, true),
+    Error = run(Wrong),
+    ?assertEqual({<<"{error,enoent}">>, {14, [error_answer]}}, {atoll_tsung_rpc:text(iolist_to_binary(Error)), atoll_tsung_rpc:outcome(Error)}),
     {ok, Broken} = atoll_tsung_rpc:read(given(#{"node" => atom_to_list(node()), "function" => "none"}), false, true),
     ?assertMatch({0, [error_rpc, error_rpc_undef]}, atoll_tsung_rpc:outcome(run(Broken))).
 

@@ -83,9 +83,14 @@ flat({error, {Line, Sentence}}) -> {error, Line, lists:flatten(Sentence)}.
 the_first_that_is_wrong_is_told_test() ->
     ?assertMatch({error, {8, _}}, read(scenario(["<thinktime a=\"1\"/>\n<thinktime b=\"1\"/>"]))).
 
+one_that_asks_for_nothing_is_wrong_test() ->
+    ?assertEqual({error, {none, "it has no request"}}, read(scenario("<thinktime value=\"1\"/>"))),
+    ?assertEqual({error, {none, "it has no request"}}, read(<<"<tsung/>">>)).
+
 what_is_no_xml_is_told_with_its_line_test() ->
     ?assertMatch({error, {Line, ["it is no XML: " | _]}} when is_integer(Line), read(scenario("<request>"))),
-    ?assertMatch({error, {1, _}}, read(<<"hello">>)).
+    ?assertMatch({error, {1, _}}, read(<<"hello">>)),
+    ?assertMatch({error, {1, ["it is no XML: " | _]}}, read(<<>>)).
 
 a_scenario_gets_our_document_type_and_keeps_its_lines_test_() ->
     Rest = <<"<tsung loglevel=\"notice\"/>\n">>,

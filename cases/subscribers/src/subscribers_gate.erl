@@ -3,26 +3,30 @@
 %% those that were not served.
 %%
 %% A caller is a row of a table, with its process, so no process has to be asked. The row of one that was killed within is taken away
-%% when the table is full: a killed caller holds its place until somebody wants it, and no longer. Two that enter at the same moment
-%% may both find the last place free: the bound may be passed by as many callers as there are schedulers.
+%% when the table is full, which is looked for every 100 ms at most: where thousands are refused, each of them is to be told at little
+%% cost. So a killed caller holds its place until somebody wants it, and 100 ms longer at most. Two that enter at the same moment may
+%% both find the last place free: the bound may be passed by as many callers as there are schedulers.
 -module(subscribers_gate).
 
 -export([new/1, enter/0, leave/0, within/0, count/1, counts/0]).
 
+-define(SWEEP_MS, 100).
 -define(KINDS, [overloaded, no_connection_free, disconnected, timed_out, failed, no_majority, lost, connected]).
 
 %% @doc Makes it, for so many. It ends with the calling process.
 -spec new(pos_integer()) -> ok.
 new(Callers) ->
     ?MODULE = ets:new(?MODULE, [named_table, public, {write_concurrency, true}]),
-    persistent_term:put(?MODULE, {Callers, counters:new(length(?KINDS), [write_concurrency])}).
+    Swept = atomics:new(1, []),
+    ok = atomics:put(Swept, 1, now_ms() - ?SWEEP_MS),
+    persistent_term:put(?MODULE, {Callers, Swept, counters:new(length(?KINDS), [write_concurrency])}).
 
 %% @doc The calling process comes in; it is to leave again, whatever happens, and not to come in twice.
 -spec enter() -> ok | {full, pos_integer()} | none.
 enter() ->
     try
-        {Callers, _} = persistent_term:get(?MODULE),
-        case ets:info(?MODULE, size) < Callers orelse swept() < Callers of
+        {Callers, Swept, _} = persistent_term:get(?MODULE),
+        case is_free(Callers) orelse swept(Swept) andalso is_free(Callers) of
             true ->
                 true = ets:insert(?MODULE, {self()}),
                 ok;
@@ -34,9 +38,24 @@ enter() ->
         error:badarg -> none
     end.
 
-swept() ->
-    _ = [ets:delete(?MODULE, Pid) || {Pid} <- ets:tab2list(?MODULE), not is_process_alive(Pid)],
-    ets:info(?MODULE, size).
+is_free(Callers) ->
+    case ets:info(?MODULE, size) of
+        undefined -> error(badarg);
+        Within -> Within < Callers
+    end.
+
+%% Whether this caller has looked for rows of dead ones: the first in a while does.
+swept(Swept) ->
+    {Last, Now} = {atomics:get(Swept, 1), now_ms()},
+    case Now - Last >= ?SWEEP_MS andalso atomics:compare_exchange(Swept, 1, Last, Now) of
+        ok ->
+            _ = [ets:delete(?MODULE, Pid) || {Pid} <- ets:tab2list(?MODULE), not is_process_alive(Pid)],
+            true;
+        _ ->
+            false
+    end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
 
 %% @doc It goes.
 -spec leave() -> ok.
@@ -55,7 +74,7 @@ within() -> ets:info(?MODULE, size).
 %% @doc Counts something of that kind.
 -spec count(atom()) -> ok.
 count(Kind) ->
-    {_, Counters} = persistent_term:get(?MODULE),
+    {_, _, Counters} = persistent_term:get(?MODULE),
     counters:add(Counters, place(Kind, ?KINDS, 1), 1).
 
 place(Kind, [Kind | _], N) -> N;
@@ -64,5 +83,5 @@ place(Kind, [_ | Kinds], N) -> place(Kind, Kinds, N + 1).
 %% @doc What was counted.
 -spec counts() -> subscribers:counts().
 counts() ->
-    {_, Counters} = persistent_term:get(?MODULE),
+    {_, _, Counters} = persistent_term:get(?MODULE),
     maps:from_list([{Kind, counters:get(Counters, N)} || {N, Kind} <- lists:enumerate(?KINDS)]).

@@ -20,7 +20,9 @@
     %% times that a node was met after a partition; times that the master's table was taken; rows that were given up
     met = 0 :: non_neg_integer(),
     healed = 0 :: non_neg_integer(),
-    lost = 0 :: non_neg_integer()
+    lost = 0 :: non_neg_integer(),
+    %% what was here before, while the master's table is not loaded yet
+    own = none :: [tuple()] | none
 }).
 
 -define(LOAD_MS, 60_000).
@@ -58,11 +60,13 @@ handle_cast(Request, _State) -> error({unknown, Request}).
 
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
-handle_info({mnesia_system_event, {inconsistent_database, Context, Node}}, #state{heal = Heal, met = Met} = State) ->
+handle_info({mnesia_system_event, {inconsistent_database, Context, Node}}, #state{heal = Heal, met = Met, own = Own} = State) ->
     logger:warning(#{what => subscribers_partition, met => Node, context => Context, heal => Heal}),
     case Heal of
-        {master, Node} when Node =/= node() -> {noreply, heals(Node, State#state{met = Met + 1})};
-        _ -> {noreply, State#state{met = Met + 1}}
+        {master, Node} when Node =/= node(), Own =:= none ->
+            {noreply, heals(Node, State#state{met = Met + 1, own = rows(subscribers_mnesia:tables())})};
+        _ ->
+            {noreply, State#state{met = Met + 1}}
     end;
 handle_info({mnesia_system_event, _}, State) ->
     {noreply, State};
@@ -70,9 +74,8 @@ handle_info({again, Master}, State) ->
     {noreply, heals(Master, State)}.
 
 %% The subscription ends with Mnesia.
-heals(Master, #state{healed = Healed, lost = Lost} = State) ->
+heals(Master, #state{healed = Healed, lost = Lost, own = Own} = State) ->
     Tables = subscribers_mnesia:tables(),
-    Own = rows(Tables),
     ok = subscribers_mnesia:stopped(),
     _ = [ok = mnesia:set_master_nodes(Table, [Master]) || Table <- Tables],
     ok = mnesia:start(),
@@ -84,7 +87,7 @@ heals(Master, #state{healed = Healed, lost = Lost} = State) ->
             GivenUp = others(Own),
             ok = keep(GivenUp),
             logger:warning(#{what => subscribers_healed, master => Master, lost => length(GivenUp)}),
-            State#state{healed = Healed + 1, lost = Lost + length(GivenUp)};
+            State#state{healed = Healed + 1, lost = Lost + length(GivenUp), own = none};
         {error, Sentence} ->
             logger:error(#{what => subscribers_not_healed, master => Master, why => Sentence}),
             _ = erlang:send_after(?AGAIN_MS, self(), {again, Master}),

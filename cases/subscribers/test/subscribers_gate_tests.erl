@@ -9,6 +9,7 @@ gate_test_() ->
     {foreach, fun() -> ok = subscribers_gate:new(2) end, fun(_) -> true = ets:delete(subscribers_gate) end, [
         fun one_more_than_may_be_within_is_told_at_once/0,
         fun the_place_of_one_that_was_killed_within_is_free_again/0,
+        fun who_was_killed_right_after_another_was_refused_makes_room_a_while_later/0,
         fun what_is_counted_is_told/0
     ]}.
 
@@ -38,6 +39,22 @@ the_place_of_one_that_was_killed_within_is_free_again() ->
     receive {'DOWN', Ref, process, A, killed} -> ok end,
     ?assertMatch({_, ok}, caller()),
     ?assertMatch({_, {full, 2}}, caller()).
+
+%% The one that was refused has looked already, and not found it.
+who_was_killed_right_after_another_was_refused_makes_room_a_while_later() ->
+    {A, ok} = caller(),
+    {_B, ok} = caller(),
+    {_, {full, 2}} = caller(),
+    Ref = monitor(process, A),
+    true = exit(A, kill),
+    receive {'DOWN', Ref, process, A, killed} -> ok end,
+    ?assertEqual(ok, until_let_in(erlang:monotonic_time(millisecond) + ?MS)).
+
+until_let_in(Deadline) ->
+    case {caller(), erlang:monotonic_time(millisecond) < Deadline} of
+        {{_, {full, 2}}, true} -> until_let_in(Deadline);
+        {{_, Answer}, _} -> Answer
+    end.
 
 what_is_counted_is_told() ->
     ok = subscribers_gate:count(timed_out),

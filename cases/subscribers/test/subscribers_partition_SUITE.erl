@@ -11,7 +11,9 @@
     with_a_master_the_other_sides_writes_are_lost_counted_and_kept_in_a_file/1,
     with_a_majority_neither_of_two_writes_and_nothing_is_lost/1,
     of_three_with_a_majority_two_go_on_and_nothing_is_lost/1,
-    in_one_s_group_it_is_the_same_and_nobody_else_is_connected/1
+    in_one_s_group_it_is_the_same_and_nobody_else_is_connected/1,
+    in_one_s_group_without_a_setting_it_is_the_same/1,
+    in_one_s_group_with_a_majority_it_is_the_same/1
 ]).
 -export([row/1]).
 
@@ -24,10 +26,16 @@ all() ->
     [
         without_a_setting_each_keeps_its_own_and_nothing_is_merged,
         with_a_master_the_other_sides_writes_are_lost_counted_and_kept_in_a_file,
+        of_three_with_a_majority_two_go_on_and_nothing_is_lost,
         in_one_s_group_it_is_the_same_and_nobody_else_is_connected
     ] ++ case atoll_tier:tier() of
-        fast -> [of_three_with_a_majority_two_go_on_and_nothing_is_lost];
-        deep -> [of_three_with_a_majority_two_go_on_and_nothing_is_lost, with_a_majority_neither_of_two_writes_and_nothing_is_lost]
+        fast ->
+            [];
+        deep ->
+            [
+                with_a_majority_neither_of_two_writes_and_nothing_is_lost, in_one_s_group_without_a_setting_it_is_the_same,
+                in_one_s_group_with_a_majority_it_is_the_same
+            ]
     end.
 
 %% Numbers that both have, that one side alone has written, and that both have written.
@@ -38,10 +46,26 @@ all() ->
 
 row(Msisdn) -> (subscribers_record:random(1))#{msisdn := Msisdn, updated := 0}.
 
-without_a_setting_each_keeps_its_own_and_nothing_is_merged(_) ->
-    on(2, fun(_) -> #{} end, fun(C, [A, B]) ->
+without_a_setting_each_keeps_its_own_and_nothing_is_merged(_) -> kept_apart(all_nodes).
+
+with_a_master_the_other_sides_writes_are_lost_counted_and_kept_in_a_file(_) -> lost_and_kept_in_a_file(all_nodes).
+
+with_a_majority_neither_of_two_writes_and_nothing_is_lost(_) -> neither_writes(all_nodes).
+
+of_three_with_a_majority_two_go_on_and_nothing_is_lost(_) -> two_of_three_go_on(all_nodes).
+
+in_one_s_group_it_is_the_same_and_nobody_else_is_connected(_) -> lost_and_kept_in_a_file(s_group).
+
+in_one_s_group_without_a_setting_it_is_the_same(_) -> kept_apart(s_group).
+
+in_one_s_group_with_a_majority_it_is_the_same(_) ->
+    ok = neither_writes(s_group),
+    two_of_three_go_on(s_group).
+
+kept_apart(Where) ->
+    on(Where, 2, fun(_) -> #{} end, fun(C, [A, B]) ->
         ok = split_brain(C, A, B),
-        _ = [await(fun() -> met(C, Node) >= 1 end) || Node <- [A, B]],
+        _ = [ok = await(fun() -> met(C, Node) >= 1 end) || Node <- [A, B]],
         %% They see each other, and each has its own.
         ?assert(lists:member(B, call(C, A, erlang, nodes, []))),
         ?assertEqual({[?BOTH, ?OF_A], [?BOTH, ?OF_B]}, {held(C, A, [?BOTH, ?OF_A, ?OF_B]), held(C, B, [?BOTH, ?OF_A, ?OF_B])}),
@@ -52,10 +76,16 @@ without_a_setting_each_keeps_its_own_and_nothing_is_merged(_) ->
         ?assertMatch(#{healed := 0, lost := 0}, status(C, B))
     end).
 
-with_a_master_the_other_sides_writes_are_lost_counted_and_kept_in_a_file(_) ->
-    on(2, fun([A, _]) -> #{heal => {master, A}} end, fun(C, [A, B]) ->
+%% B takes the table of A, and they are one again.
+lost_and_kept_in_a_file(Where) ->
+    on(Where, 2, fun([A, _]) -> #{heal => {master, A}} end, fun(C, [A, B]) ->
         ok = split_brain(C, A, B),
-        ok = healed(C, A, B),
+        ok = await(fun() -> maps:with([healed, lost], status(C, B)) =:= #{healed => 1, lost => 2} end),
+        [?assertEqual({Node, [?BOTH, ?OF_A]}, {Node, held(C, Node, [?BOTH, ?OF_A, ?OF_B])}) || Node <- [A, B]],
+        ?assertEqual({1, 1}, {updated(C, A), updated(C, B)}),
+        ok = put(C, B, 5, 1),
+        ?assertEqual([5], held(C, A, [5])),
+        ?assertMatch(#{healed := 0, lost := 0}, status(C, A)),
         %% The file has what B alone had, and its own of what both had written.
         Dir = call(C, B, mnesia, system_info, [directory]),
         [File] = filelib:wildcard(filename:join(Dir, "lost-*")),
@@ -63,18 +93,8 @@ with_a_master_the_other_sides_writes_are_lost_counted_and_kept_in_a_file(_) ->
         ?assertEqual([?OF_B, ?CLASH], lists:sort([element(2, Row) || Row <- binary_to_term(Lost)]))
     end).
 
-%% B has taken the table of A, and they are one again.
-healed(C, A, B) ->
-    ok = await(fun() -> maps:with([healed, lost], status(C, B)) =:= #{healed => 1, lost => 2} end),
-    [?assertEqual({Node, [?BOTH, ?OF_A]}, {Node, held(C, Node, [?BOTH, ?OF_A, ?OF_B])}) || Node <- [A, B]],
-    ?assertEqual({1, 1}, {updated(C, A), updated(C, B)}),
-    ok = put(C, B, 5, 1),
-    ?assertEqual([5], held(C, A, [5])),
-    ?assertMatch(#{healed := 0, lost := 0}, status(C, A)),
-    ok.
-
-with_a_majority_neither_of_two_writes_and_nothing_is_lost(_) ->
-    on(2, fun([A, _]) -> #{majority => true, heal => {master, A}} end, fun(C, [A, B]) ->
+neither_writes(Where) ->
+    on(Where, 2, fun([A, _]) -> #{majority => true, heal => {master, A}} end, fun(C, [A, B]) ->
         ok = put(C, A, ?BOTH, 0),
         ok = cut(C, [A], [B]),
         [?assertEqual({Node, {error, no_majority}}, {Node, put(C, Node, ?CLASH, 1)}) || Node <- [A, B]],
@@ -86,8 +106,8 @@ with_a_majority_neither_of_two_writes_and_nothing_is_lost(_) ->
         ?assertEqual([?OF_B], held(C, A, [?OF_B]))
     end).
 
-of_three_with_a_majority_two_go_on_and_nothing_is_lost(_) ->
-    on(3, fun([A | _]) -> #{majority => true, heal => {master, A}} end, fun(C, [A, B, Other]) ->
+two_of_three_go_on(Where) ->
+    on(Where, 3, fun([A | _]) -> #{majority => true, heal => {master, A}} end, fun(C, [A, B, Other]) ->
         ok = put(C, Other, ?BOTH, 0),
         ok = cut(C, [A, B], [Other]),
         ?assertEqual({error, no_majority}, put(C, Other, ?OF_B, 1)),
@@ -98,17 +118,6 @@ of_three_with_a_majority_two_go_on_and_nothing_is_lost(_) ->
         ok = put(C, Other, ?OF_B, 1),
         ?assertEqual([?OF_B], held(C, A, [?OF_B]))
     end).
-
-in_one_s_group_it_is_the_same_and_nobody_else_is_connected(_) ->
-    {ok, C} = atoll_cluster:start(#{nodes => 3, connect_all => false, apps => [atoll]}),
-    [A, B, Other] = atoll_cluster:nodes(C),
-    {ok, subscribers, _} = call(C, A, s_group, new_s_group, [subscribers, [A, B]]),
-    ok = served(C, [A, B], #{copies => {s_group, subscribers}, heal => {master, A}}),
-    ok = split_brain(C, A, B),
-    ok = healed(C, A, B),
-    ?assertEqual([], call(C, Other, erlang, nodes, [])),
-    ?assertEqual([[B], [A]], [call(C, Node, erlang, nodes, []) || Node <- [A, B]]),
-    ok = atoll_cluster:stop(C).
 
 %% A and B are cut off from each other, write, and meet again.
 split_brain(C, A, B) ->
@@ -122,12 +131,22 @@ split_brain(C, A, B) ->
     ok = put(C, B, ?CLASH, 2),
     mend(C, [A], [B]).
 
-on(Count, Settings, Fun) ->
+on(all_nodes, Count, Settings, Fun) ->
     {ok, C} = atoll_cluster:start(#{nodes => Count}),
     Nodes = atoll_cluster:nodes(C),
     ok = served(C, Nodes, (Settings(Nodes))#{copies => Nodes}),
-    Fun(C, Nodes),
-    ok = atoll_cluster:stop(C).
+    _ = Fun(C, Nodes),
+    atoll_cluster:stop(C);
+%% One node more is in no group.
+on(s_group, Count, Settings, Fun) ->
+    {ok, C} = atoll_cluster:start(#{nodes => Count + 1, connect_all => false, apps => [atoll]}),
+    {[A | _] = Nodes, [Other]} = lists:split(Count, atoll_cluster:nodes(C)),
+    {ok, subscribers, _} = call(C, A, s_group, new_s_group, [subscribers, Nodes]),
+    ok = served(C, Nodes, (Settings(Nodes))#{copies => {s_group, subscribers}}),
+    _ = Fun(C, Nodes),
+    ?assertEqual([], call(C, Other, erlang, nodes, [])),
+    [?assertEqual({Node, Nodes -- [Node]}, {Node, lists:sort(call(C, Node, erlang, nodes, []))}) || Node <- Nodes],
+    atoll_cluster:stop(C).
 
 served(C, Nodes, Settings) ->
     #{dir := Dir} = atoll_cluster:info(C),

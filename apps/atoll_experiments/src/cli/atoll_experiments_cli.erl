@@ -17,8 +17,8 @@ options() ->
           help => ["some of ", lists:join(", ", [atom_to_list(Name) || Name <- Names])]},
         #{name => out, value => "DIR", default => "experiments",
           help => "the folder of the page, experiments.md, and of what was measured"},
-        #{name => size, value => "SIZE", default => "full", read => atoll_cli_read:one_of([full, small]),
-          help => "small only shows that everything runs, in a few minutes"},
+        #{name => size, value => "SIZE", default => "full", read => atoll_cli_read:one_of([full, whole, small]),
+          help => "small only shows that everything runs, in a few minutes; whole has all settings, and takes hours"},
         #{name => draw, help => "run nothing; write the page again from what is in the folder"},
         atoll_cli_json:switch()
     ].
@@ -42,7 +42,7 @@ run(#{out := Dir, size := Size, draw := Draw, json := Json} = Values, []) ->
         ok when Draw ->
             show(Json, atoll_experiments:draw(Dir));
         ok ->
-            ok = atoll_cli_io:say(io_lib:format("At most ~b min; Ctrl-C ends it, and the nodes with it.", [atoll_experiments:minutes(Chosen)])),
+            ok = atoll_cli_io:say(io_lib:format("At most ~b min; Ctrl-C ends it, and the nodes with it.", [atoll_experiments:minutes(Chosen, Size)])),
             show(Json, atoll_experiments:run(Chosen, #{dir => Dir, context => Context, say => fun atoll_cli_io:say/1}));
         {error, Why} ->
             {unable, Why}
