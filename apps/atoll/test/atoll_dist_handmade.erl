@@ -4,7 +4,7 @@
 -module(atoll_dist_handmade).
 
 -export([address/1, open/1, offer/2, greet/2, greet/3, greet/4, lane/4, shake/3, answer/3, send/2, recv/1, recv/2, flags/1, is_closed/1]).
--export([accepting/2, between/2, strangers/2]).
+-export([accepting/2, between/2, strangers/4]).
 
 -define(MS, 10000).
 
@@ -159,52 +159,15 @@ pass(One, Other) ->
             ok
     end.
 
-%% Connects 3,000 times a second for so long, in three ways at a thousand each: how often.
-strangers({Ip, Port}, Ms) ->
-    Nodes = {127, 0, 0, 1},
+%% Has that program (strangers.c) connect so many times a second for so long, as strangers and as who
+%% begins like a node: how many were let in, of how many.
+strangers(Program, {Ip, Port}, Rate, Ms) ->
     Offer = offer(<<"stranger@127.0.0.1">>, direct),
-    Ways = [
-        %% They stay, silent.
-        fun(_) -> {Nodes, fun(_Socket) -> stays end} end,
-        %% They say something else than a node, or go at once.
-        fun(I) ->
-            {{127, 0, 0, 2 + I rem 2}, fun(Socket) ->
-                _ = [gen_tcp:send(Socket, <<"GET / HTTP/1.0">>) || I rem 4 < 2],
-                case I rem 4 < 2 of true -> stays; false -> goes end
-            end}
-        end,
-        %% They begin as a node does, and stay.
-        fun(I) -> {{127, 0, 0, 4 + I rem 4}, fun(Socket) -> _ = gen_tcp:send(Socket, Offer), stays end} end
-    ],
-    Begin = erlang:monotonic_time(microsecond),
-    Pids = [spawn_monitor(fun() -> exit(stranger(Way, {Ip, Port}, Begin, 1000 * Ms, 0, queue:new())) end) || Way <- Ways],
-    lists:sum([receive {'DOWN', Ref, process, Pid, Came} -> Came end || {Pid, Ref} <- Pids]).
-
-stranger(Way, {Ip, Port} = Address, Begin, Us, I, Open0) ->
-    case erlang:monotonic_time(microsecond) - Begin of
-        Past when Past >= Us ->
-            I;
-        Past ->
-            %% One every millisecond; the one that it is late for at once.
-            receive after max(0, I - Past div 1000) -> ok end,
-            {From, Does} = Way(I),
-            Options = [{ip, From}, {reuseaddr, true}, binary, {packet, 2}, {active, false}, {linger, {true, 0}}],
-            case gen_tcp:connect(Ip, Port, Options, 1000) of
-                {ok, Socket} ->
-                    Open = case Does(Socket) of stays -> queue:in(Socket, Open0); goes -> _ = gen_tcp:close(Socket), Open0 end,
-                    stranger(Way, Address, Begin, Us, I + 1, few(Open));
-                {error, _} ->
-                    stranger(Way, Address, Begin, Us, I + 1, Open0)
-            end
-    end.
-
-%% Most of them the node has closed.
-few(Open) ->
-    case queue:len(Open) > 500 of
-        true ->
-            {{value, Socket}, Left} = queue:out(Open),
-            ok = gen_tcp:close(Socket),
-            Left;
-        false ->
-            Open
+    Words = binary:encode_hex(<<(byte_size(Offer)):16, Offer/binary>>),
+    Args = [inet:ntoa(Ip), integer_to_list(Port), integer_to_list(Rate), integer_to_list(Ms), Words],
+    Running = open_port({spawn_executable, Program}, [{args, Args}, {line, 256}, stderr_to_stdout]),
+    receive
+        {Running, {data, {eol, Said}}} ->
+            {ok, [Came, All], []} = io_lib:fread("came ~d of ~d", Said),
+            {Came, All}
     end.

@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc The programs for network paths: where they are, compiled if they have to be. That of
-%% a wire, and the smallest one that forwards between two sockets.
+%% a wire, the smallest one that forwards between two sockets, and one that connects as
+%% strangers do.
 -module(atoll_wire_program).
 
 -export([find/1]).
@@ -9,7 +10,7 @@
 -define(BUILD_MS, 300000).
 
 %% @doc The program, up to date where its source is here.
--spec find(wire | forward) -> {ok, file:filename()} | {error, {not_built, binary()} | {no_program, file:filename()}}.
+-spec find(wire | forward | strangers) -> {ok, file:filename()} | {error, {not_built, binary()} | {no_program, file:filename()}}.
 find(Name) ->
     %% BUILD/default/lib/atoll_cluster
     Build = lists:foldl(fun(_, Dir) -> filename:dirname(Dir) end, code:lib_dir(atoll_cluster), [lib, profile, build]),
