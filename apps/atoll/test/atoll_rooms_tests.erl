@@ -21,6 +21,7 @@
     atoll_semantics => [atoll, atoll_cli, atoll_cluster],
     atoll_view => [atoll, atoll_cli, atoll_cluster, atoll_sim],
     atoll_up => [atoll, atoll_cli, atoll_cluster, atoll_sim, atoll_view],
+    atoll_deploy => [atoll_cli, atoll_cluster],
     atoll_chaos => [atoll, atoll_cli, atoll_cluster, atoll_sim, atoll_up, atoll_view],
     aco => [atoll],
     orbit => [atoll],

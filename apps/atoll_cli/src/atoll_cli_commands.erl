@@ -26,6 +26,7 @@
 -define(CONTENTS, [
     {"try it", ["demo", "orbit", "aco", "im", "matchstream", "subscribers", "adcounter", "ring"]},
     {"a cluster of your own machine", ["up", "down"]},
+    {"nodes on other machines", ["deploy"]},
     {"any cluster: one that up holds, or a context", ["status", "links", "top", "metrics", "alarms", "watch", "route", "group", "place", "distance", "chaos", "context"]},
     {"many nodes in virtual time", ["sim"]},
     {"measurements", ["bench", "scale", "debench", "tsung", "load", "experiments", "semantics"]},

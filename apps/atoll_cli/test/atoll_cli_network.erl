@@ -8,7 +8,7 @@
 %% that holds them, and with this VM in whatever way that ends.
 -module(atoll_cli_network).
 
--export([can/0, start/1, stop/1, address/1, netns/2, shell/3, unplug/2, plug/2]).
+-export([can/0, start/1, stop/1, join/3, address/1, netns/2, shell/3, unplug/2, plug/2]).
 
 -export_type([network/0, host/0]).
 
@@ -115,6 +115,38 @@ cable(Host, N, On, Between, Hosts) ->
 %% Only the network of that process: others are known by the numbers that they have here.
 done(Pid, Command) ->
     "" = os:cmd(lists:flatten(["nsenter -t ", Pid, " --net sh -c '", Command, "' 2>&1"])),
+    ok.
+
+%% @doc Has the hosts of two switches, the first being 1, reach each other over a wire ({@link atoll_wire}), which is to be
+%% stopped after the network.
+-spec join(network(), {pos_integer(), pos_integer()}, atoll_wire:wire()) -> ok.
+join(#{switches := Between, hosts := Hosts, ports := Ports}, {One, Other}, Wire) ->
+    On = fun(N) -> [Host || {Host, At} <- Ports, lists:suffix("_" ++ integer_to_list(N), At)] end,
+    [ok = through(N, End, {On(N), On(Far)}, Between, Hosts) || {N, Far, End} <- lists:zip3([One, Other], [Other, One], atoll_wire:ends(Wire))],
+    ok.
+
+%% An end of the wire is a router: one of its interfaces is the wire's, the other one is on the switch.
+through(N, #{wrap := Wrap}, {Near, Far}, Between, Hosts) ->
+    Switch = integer_to_list(N),
+    Router = "10.71.0." ++ integer_to_list(200 + N),
+    %% It lives for as long as its input is open: its number says in which network the interface is to be.
+    [Program | Args] = Wrap ++ ["sh", "-c", "echo $$; exec cat"],
+    Port = open_port({spawn_executable, os:find_executable(Program)}, [{args, Args}, {line, 100}, exit_status, use_stdio]),
+    Pid = receive {Port, {data, {eol, Line}}} -> Line after ?MS -> error(no_router) end,
+    ok = done(Between, [
+        "ip link add up", Switch, " type veth peer name router netns ", Pid, " && ip link set up", Switch, " master sw", Switch, " && ip link set up", Switch, " up"
+    ]),
+    ok = done(Pid, [
+        "wire=$(ip -o link show type tun | cut -d: -f2) && ip link set router up && ip addr add ", Router, "/32 dev router && echo 1 >/proc/sys/net/ipv4/ip_forward",
+        [[" && ip route add ", address(Host), "/32 dev router"] || Host <- Near], [[" && ip route add ", address(Host), "/32 dev $wire"] || Host <- Far]
+    ]),
+    true = port_close(Port),
+    [
+        ok = done(maps:get(Host, Hosts), [
+            "ip route add ", Router, "/32 dev net", Switch, [[" && ip route add ", address(To), "/32 via ", Router, " dev net", Switch, " src ", address(Host)] || To <- Far]
+        ])
+     || Host <- Near
+    ],
     ok.
 
 %% @doc The address of a host.

@@ -30,7 +30,7 @@ no_test_reads_a_size_of_its_own_from_the_environment_test() ->
         {match, Found} <- [re:run(Text, <<"getenv\\(\"(ATOLL_[A-Z_]*)\"">>, [global, {capture, [1], list}])],
         [Name] <- Found,
         %% Where data and programs lie, and what a test tells its own nodes, are no sizes.
-        not lists:member(Name, ["ATOLL_ORLIB", "ATOLL_TSUNG", "ATOLL_DIST_OWN_EPMD", "ATOLL_WATCH_PYTHON"])
+        not lists:member(Name, ["ATOLL_ORLIB", "ATOLL_TSUNG", "ATOLL_DIST_OWN_EPMD", "ATOLL_WATCH_PYTHON", "ATOLL_DEPLOY_PYTHON"])
     ],
     ?assertEqual([], Own).
 

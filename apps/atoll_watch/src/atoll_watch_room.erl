@@ -17,6 +17,8 @@
     managers := auto | pos_integer(),
     store := atoll_watch_store:options(),
     web := atoll_watch_yaws:options(),
+    %% Where the state of deployments is.
+    deployments := file:filename(),
     graphite => {inet:ip_address() | string(), inet:port_number()}
 }.
 
@@ -43,11 +45,12 @@ told_otherwise(_, []) -> ignore.
 
 %% @private
 -spec init(options()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(#{target := Target, managers := Managers, store := #{period := Period} = Store, web := Web} = Options) ->
+init(#{target := Target, managers := Managers, store := #{period := Period} = Store, web := Web, deployments := Deployments} = Options) ->
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 60}, [
         #{id => store, start => {atoll_watch_store, start_link, [Store]}},
         #{id => watch, start => {?MODULE, watch, [Target, #{managers => Managers, period => Period}]}, shutdown => ?STOP_MS},
         #{id => topology, start => {atoll_watch_topology, start_link, [Target]}},
+        #{id => deploy, start => {atoll_deploy_server, start_link, [Deployments]}},
         #{id => web, start => {atoll_watch_yaws, start_link, [Web]}, type => supervisor}
         | [#{id => graphite, start => {atoll_watch_graphite_link, start_link, [#{to => To, period => Period}]}} || #{graphite := To} <- [Options]]
     ]}}.

@@ -15,6 +15,7 @@
     a_name_with_a_script_is_only_a_name/1,
     pages_have_everything_once/1,
     what_runs_on_a_node_can_be_explored/1,
+    a_family_is_deployed_over_http/1,
     what_a_node_logs_is_a_notification/1,
     a_program_has_metrics_of_its_own_whatever_they_are_called/1,
     the_five_windows_say_the_same/1,
@@ -38,7 +39,7 @@ suite() ->
 
 all() ->
     [all_that_is_answered_is_as_the_interface_says, nobody_is_answered_without_the_token, a_page_gets_a_cookie_for_the_token, what_is_asked_wrongly_is_told_in_a_sentence,
-     no_path_leads_elsewhere, what_is_too_much_is_refused, a_name_with_a_script_is_only_a_name, pages_have_everything_once, what_runs_on_a_node_can_be_explored,
+     no_path_leads_elsewhere, what_is_too_much_is_refused, a_name_with_a_script_is_only_a_name, pages_have_everything_once, what_runs_on_a_node_can_be_explored, a_family_is_deployed_over_http,
      what_a_node_logs_is_a_notification, a_program_has_metrics_of_its_own_whatever_they_are_called, the_five_windows_say_the_same, a_graphite_server_is_told, a_node_is_killed_stopped_and_back] ++
     [Case || atoll_tier:tier() =:= deep, Case <- [a_watch_that_is_killed_goes_on_where_it_was, it_speaks_tls, others_read_what_it_says]].
 
@@ -55,7 +56,7 @@ init_per_suite(Config) ->
                 {ok, Port} = inet:port(Listener),
                 [{_, First}, Second] = Both = [atoll_watch_peers:watched(["-connect_all", "false"]) || _ <- [1, 2]],
                 true = call(Second, net_kernel, connect_node, [First]),
-                {Both, started(Dir, First, Cookie, filename:join(Dir, "data"), free_port(), ?PERIOD ++ ["--graphite", "127.0.0.1:" ++ integer_to_list(Port)]), Listener}
+                {Both, started(Dir, First, Cookie, filename:join(Dir, "data"), free_port(), ?PERIOD ++ ["--deployments", filename:join(Dir, "deployments"), "--graphite", "127.0.0.1:" ++ integer_to_list(Port)]), Listener}
             end),
             Started = [{graphite, Graphite}, {holder, Holder}, {peers, Peers}, {dir, Dir}, {cookie, Cookie}, {watch, Watch} | Config],
             _ = await(fun() -> states(Started) end, fun(Is) -> Is =:= lists:sort([{name(A), <<"up">>}, {name(B), <<"up">>}]) end),
@@ -318,6 +319,42 @@ what_a_node_logs_is_a_notification(Config) ->
     Name = name(A),
     ?assertMatch(#{<<"kind">> := <<"log">>, <<"level">> := <<"error">>, <<"severity">> := <<"major">>, <<"node">> := Name, <<"text">> := <<"the <b>desk</b> of Größe is on fire"/utf8>>}, Note),
     ?assert(abs(maps:get(<<"time_ms">>, Note) - erlang:system_time(millisecond)) < ?LATE_MS).
+
+%% The five steps; then all of it goes.
+a_family_is_deployed_over_http(Config) ->
+    Watch = watch(Config),
+    Dir = proplists:get_value(dir, Config),
+    {200, _, OpenApi} = raw(#{method => "GET", path => "/openapi.json"}, Watch),
+    Post = fun(Path, Expected, Body) ->
+        {Status, _, Object} = ask("POST", Path, Body, Watch),
+        ?assertEqual({Path, Expected}, {Path, Status}, Object),
+        Object
+    end,
+    Release = list_to_binary(filename:dirname(code:which(atoll_watch_agent))),
+    Things = [
+        {"provider", <<"here">>, {[{driver, <<"local">>}]}}, {"release", <<"one">>, {[{path, Release}]}},
+        {"domain", <<"here">>, {[{provider, <<"here">>}, {hosts, [{[{host, <<"127.0.0.1">>}, {cores, 100}]}]}, {dir, list_to_binary(filename:join(Dir, "hosts"))}]}},
+        {"family", <<"web">>, {[{release, <<"one">>}, {domains, [<<"here">>]}, {flags, [<<"+S">>, <<"1:1">>]}, {needs, {[{cores, 1}]}}]}}
+    ],
+    [?assertEqual(ok, valid(Post("/api/v1/deploy/" ++ Kind, 201, {[{name, Name}, {settings, Settings}]}), [<<"/api/v1/deploy/{kind}">>, <<"post">>], OpenApi)) || {Kind, Name, Settings} <- Things],
+    #{<<"error">> := <<"The domain x lacks provider, which is the name of a provider, as a text.">>} = Post("/api/v1/deploy/domain", 400, {[{name, <<"x">>}, {settings, {[]}}]}),
+    #{<<"error">> := <<"There is no family nobody.">>} = Post("/api/v1/deploy/family/nobody/run", 404, {[{count, 1}]}),
+    _ = Post("/api/v1/deploy/family/web/run", 400, {[{count, -1}]}),
+    Ended = fun() ->
+        {200, _, All} = get("/api/v1/deploy", Watch),
+        ?assertEqual(ok, valid(All, [<<"/api/v1/deploy">>, <<"get">>], OpenApi)),
+        All
+    end,
+    Done = fun(#{<<"operation">> := #{<<"state">> := State}}) -> State =/= <<"running">> end,
+    ?assertEqual(ok, valid(Post("/api/v1/deploy/family/web/run", 202, {[{count, 2}]}), [<<"/api/v1/deploy/family/{name}/run">>, <<"post">>], OpenApi)),
+    #{<<"nodes">> := Nodes, <<"operation">> := #{<<"state">> := <<"done">>, <<"done">> := 2, <<"total">> := 2}} = await(Ended, Done),
+    ?assertEqual([{<<"web1@127.0.0.1">>, <<"up">>}, {<<"web2@127.0.0.1">>, <<"up">>}], [{Node, State} || #{<<"node">> := Node, <<"state">> := State} <- Nodes]),
+    _ = Post("/api/v1/deploy/family/web/plan", 202, {[{count, 1}]}),
+    #{<<"operation">> := #{<<"steps">> := [#{<<"do">> := <<"stop">>, <<"node">> := <<"web2@127.0.0.1">>}]}} = await(Ended, Done),
+    {409, _, _} = ask("DELETE", "/api/v1/deploy/release/one", Watch),
+    _ = Post("/api/v1/deploy/family/web/terminate", 202, {[]}),
+    #{<<"nodes">> := [], <<"operation">> := #{<<"state">> := <<"done">>}} = await(Ended, Done),
+    [{204, _, none} = ask("DELETE", ["/api/v1/deploy/", Kind, $/, Name], Watch) || {Kind, Name, _} <- lists:reverse(Things)].
 
 a_graphite_server_is_told(Config) ->
     {ok, Socket} = gen_tcp:accept(proplists:get_value(graphite, Config), ?LATE_MS),

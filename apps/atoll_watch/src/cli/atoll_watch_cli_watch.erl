@@ -18,6 +18,7 @@ options() ->
         #{name => port, value => "PORT", default => "8080", read => atoll_cli_read:whole(1, 65535), help => "the port to listen at"},
         #{name => listen, value => "ADDRESS", default => "127.0.0.1", read => fun address/1, help => "the address to listen at; 0.0.0.0 is all of this machine"},
         #{name => data, value => "DIR", help => "the directory for what is kept; without, one for each cluster where your programs keep their data"},
+        #{name => deployments, value => "DIR", help => "the directory of the state of deployments, as \"atoll deploy\" has it"},
         #{name => open, help => "open the page in a browser, where there is one"},
         atoll_watch_cli:period("5"),
         atoll_watch_cli:rules(rules),
@@ -90,6 +91,7 @@ watching(Target, #{port := Port, listen := Listen} = Values, Rules) ->
             Started = atoll_watch_room:start_link((maps:with([graphite], Values))#{
                 target => Target,
                 managers => maps:get(managers, Values, auto),
+                deployments => maps:get(deployments, Values, atoll_deploy:default_dir()),
                 store => #{dir => Dir, name => Name, period => maps:get(period, Values, ?PERIOD_MS), rules => Rules},
                 web => (maps:with([certfile, keyfile], Values))#{listen => Listen, port => Port, dir => Dir, http => Http}
             }),

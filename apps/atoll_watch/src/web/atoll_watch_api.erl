@@ -106,10 +106,23 @@ routes([<<"alarms">>], Request) -> reads(fun() -> alarms(Request) end);
 routes([<<"alarms">>, Id], Request) -> reads(fun() -> _ = query(Request, []), alarm(200, number(Id)) end);
 routes([<<"alarms">>, Id, <<"acknowledge">>], Request) -> [{<<"POST">>, fun() -> acknowledge(number(Id), Request) end}];
 routes([<<"alarms">>, Id, <<"comments">>], Request) -> [{<<"POST">>, fun() -> comment(number(Id), Request) end}];
+routes([<<"deploy">>], Request) -> reads(fun() -> _ = query(Request, []), atoll_watch_deploy:read() end);
+routes([<<"deploy">>, Kind], Request) -> [{<<"POST">>, fun() -> deployed(atoll_watch_deploy:register(Kind, any_body(Request)), Request, "registered a ~ts", [Kind]) end}];
+routes([<<"deploy">>, Kind, Name], Request) -> [{<<"DELETE">>, fun() -> deployed(atoll_watch_deploy:forget(Kind, Name), Request, "forgot the ~ts ~ts", [Kind, Name]) end}];
+routes([<<"deploy">>, <<"family">>, Name, What], Request) when What =:= <<"run">>; What =:= <<"plan">>; What =:= <<"roll">>; What =:= <<"terminate">> ->
+    [{<<"POST">>, fun() -> deployed(atoll_watch_deploy:start(What, Name, any_body(Request)), Request, "began ~ts of the family ~ts", [What, Name]) end}];
 routes([<<"notifications">>], Request) -> reads(fun() -> notifications(Request) end);
 routes([<<"events">>], #{headers := Headers} = Request) ->
     reads(fun() -> _ = query(Request, []), {events, case lists:keyfind(<<"last-event-id">>, 1, Headers) of {_, Last} -> Last; false -> <<>> end} end);
 routes(_, _) -> [].
+
+%% Deployments
+
+deployed({ok, _, _} = Answer, Request, Format, Args) ->
+    logged(Request, Format, Args),
+    Answer;
+deployed({error, _, _} = Error, _, _, _) ->
+    Error.
 
 %% What is asked
 
@@ -165,14 +178,26 @@ number(Text) ->
 
 %% @doc The fields of a body, which has these and no others.
 -spec body(atoll_watch_http:request(), [field()]) -> {ok, #{binary() => binary()}} | {error, unicode:chardata()}.
-body(#{body := Body, headers := Headers}, Fields) ->
+body(Request, Fields) ->
+    case object_of(Request) of
+        {ok, Given} -> fields(Given, Fields);
+        {error, _} = Error -> Error
+    end.
+
+object_of(#{body := Body, headers := Headers}) ->
     case [Type || {<<"content-type">>, Type} <- Headers, re:run(Type, "^application/json *(;|$)", [caseless, {capture, none}]) =:= match] of
         [] -> {error, "The body is to be application/json."};
         _ ->
             case atoll_watch_json:decode(Body) of
-                {ok, #{} = Given} -> fields(Given, Fields);
+                {ok, #{} = Given} -> {ok, Given};
                 _ -> {error, "The body is to be one JSON object."}
             end
+    end.
+
+any_body(Request) ->
+    case object_of(Request) of
+        {ok, Given} -> Given;
+        {error, Sentence} -> wrong(Sentence)
     end.
 
 fields(Given, Fields) ->

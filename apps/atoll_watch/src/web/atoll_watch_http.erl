@@ -226,6 +226,7 @@ headers(Headers) ->
 
 reason(200) -> "OK";
 reason(201) -> "Created";
+reason(202) -> "Accepted";
 reason(204) -> "No Content";
 reason(303) -> "See Other";
 reason(400) -> "Bad Request";

@@ -1,0 +1,318 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc From a release to N running nodes, on this machine, on machines behind ssh, on Kubernetes, on machines of a cloud:
+%% providers, releases, domains and families are told, and then how many nodes a family shall have.
+%%
+%% Promised: a family has exactly so many nodes when run/4 says so, however often it is asked and wherever a master
+%% was killed before. A host that cannot be reached, or says no, is named, and the others go on. When terminate/3 names
+%% no failure nothing that was started for the family runs on any host, what a failed start has left too. No key, cookie or token
+%% is in a list of processes, in a sentence or in a file that others may read.
+%%
+%% Not promised: that nodes end when this VM does. They are there until they are terminated.
+-module(atoll_deploy).
+
+-export([open/1, open/2, close/1, default_dir/0]).
+-export([put/4, forget/3, apply/4, plan/3, run/4, roll/4, terminate/3, status/2, families/1, log/3, manifest/3]).
+
+-export_type([deployment/0, outcome/0, tell/0, told/0]).
+
+-type deployment() :: atoll_deploy_store:store().
+
+-type tell() :: fun((Done :: non_neg_integer(), Total :: non_neg_integer()) -> term()).
+
+-type outcome() :: #{
+    family := string(),
+    %% The nodes that are up, and those that are not as they should be, with why.
+    up := [Node :: string()],
+    failed := [{Node :: string(), Why :: unicode:chardata()}],
+    %% How many nodes were started, stopped or replaced.
+    done := non_neg_integer(),
+    phases := atoll_deploy_work:phases(),
+    ms := non_neg_integer()
+}.
+
+-type told() :: #{
+    family := string(),
+    wanted := non_neg_integer(),
+    nodes := [#{node := string(), host := string(), release := string(), state := up | down | unknown | atoll_deploy_plan:state(), why := unicode:chardata()}]
+}.
+
+-define(WAIT_MS, 5000).
+
+%% @doc Where the state of deployments is kept unless told otherwise.
+-spec default_dir() -> file:filename().
+default_dir() ->
+    case {os:getenv("XDG_DATA_HOME", ""), os:getenv("HOME", "/")} of
+        {"", Home} -> filename:join([Home, ".local", "share", "atoll", "deploy"]);
+        {Dir, _} -> filename:join([Dir, "atoll", "deploy"])
+    end.
+
+%% @doc Opens the state in a folder. It ends with the calling process.
+-spec open(Dir :: file:filename()) -> {ok, deployment()} | {error, unicode:chardata()}.
+open(Dir) -> open(Dir, ?WAIT_MS).
+
+%% @doc As open/1, and waits so long for another program that works with it.
+-spec open(Dir :: file:filename(), WaitMs :: non_neg_integer()) -> {ok, deployment()} | {error, unicode:chardata()}.
+open(Dir, WaitMs) -> atoll_deploy_store:open(filename:absname(Dir), WaitMs).
+
+%% @doc Closes it. The nodes run on.
+-spec close(deployment()) -> ok.
+close(Store) -> atoll_deploy_store:close(Store).
+
+%% @doc Registers a thing, or changes one. A release is read now, and kept as it is.
+-spec put(deployment(), atoll_deploy_thing:kind(), Name :: string(), map()) -> ok | {error, unicode:chardata()}.
+put(Store, Kind, Name, Given) -> atoll_deploy_register:put(Store, Kind, Name, Given).
+
+%% @doc Forgets a thing that nothing needs any more.
+-spec forget(deployment(), atoll_deploy_thing:kind(), Name :: string()) -> ok | {error, unicode:chardata()}.
+forget(Store, Kind, Name) -> atoll_deploy_register:forget(Store, Kind, Name).
+
+%% @doc Does what stands in a file, or says what would be done. Nothing is done if something is wrong with it.
+-spec apply(deployment(), file:filename(), tell(), plan | run) ->
+    {ok, [{Family :: string(), [atoll_deploy_plan:step()]} | outcome()]} | {error, unicode:chardata()}.
+apply(Store, File, Tell, What) ->
+    case atoll_deploy_file:read(File) of
+        {ok, Terms} ->
+            case atoll_deploy_file:check(Terms, atoll_deploy_register:known(Store), filename:absname(filename:dirname(File))) of
+                {ok, #{things := Things, deploy := Deploys}} -> applied(Store, Things, Deploys, Tell, What);
+                {error, Sentence} -> {error, [File, ": ", Sentence, $.]}
+            end;
+        {error, Sentence} ->
+            {error, Sentence}
+    end.
+
+applied(Store, Things, Deploys, _, plan) ->
+    New = [{{Kind, Name}, Thing} || {Kind, #{name := Name} = Thing} <- Things],
+    All = New ++ [Other || {Key, _} = Other <- atoll_deploy_store:all(Store), not lists:keymember(Key, 1, New)],
+    each(Deploys, fun({Family, Count}) ->
+        case planned(Store, All, Family, Count) of
+            {ok, Steps} -> {ok, {Family, Steps}};
+            {error, _} = Error -> Error
+        end
+    end);
+applied(Store, Things, Deploys, Tell, run) ->
+    case each(Things, fun({Kind, Thing}) -> case atoll_deploy_register:put_checked(Store, Kind, Thing) of ok -> {ok, put}; Error -> Error end end) of
+        {ok, _} -> each(Deploys, fun({Family, Count}) -> run(Store, Family, Count, Tell) end);
+        {error, _} = Error -> Error
+    end.
+
+each(List, Do) -> each(List, Do, []).
+
+each([], _, Done) -> {ok, lists:reverse(Done)};
+each([One | More], Do, Done) ->
+    case Do(One) of
+        {ok, Result} -> each(More, Do, [Result | Done]);
+        {error, _} = Error -> Error
+    end.
+
+%% @doc What would be done for a family to have so many nodes, or as many as it was to have.
+-spec plan(deployment(), Family :: string(), Count :: non_neg_integer() | kept) -> {ok, [atoll_deploy_plan:step()]} | {error, unicode:chardata()}.
+plan(Store, Family, Count) -> planned(Store, atoll_deploy_store:all(Store), Family, Count).
+
+planned(Store, All, Name, Count) ->
+    case atoll_deploy_family:known(Store, All, Name) of
+        {ok, {hosts, _} = Family} ->
+            case atoll_deploy_family:prepared(Family, All, Count) of
+                {ok, #{steps := Steps}} -> {ok, Steps};
+                {error, _} = Error -> Error
+            end;
+        {ok, {kubernetes, #{count := Kept, family := #{release := Release}}}} ->
+            Wanted = case Count of kept -> Kept; _ -> Count end,
+            Row = fun(N) -> #{node => lists:concat([Name, "-", N]), family => Name, number => N + 1, domain => "", host => "", release => Release, needs => #{}, state => starting} end,
+            {ok, [{stop, Row(N)} || Kept > Wanted, N <- lists:seq(Kept - 1, Wanted, -1)] ++ [{start, Row(N)} || Wanted > Kept, N <- lists:seq(Kept, Wanted - 1)]};
+        {error, _} = Error ->
+            Error
+    end.
+
+%% @doc Has a family have so many nodes, or as many as it was to have: starts some, stops some, or does nothing.
+-spec run(deployment(), Family :: string(), Count :: non_neg_integer() | kept, tell()) -> {ok, outcome()} | {error, unicode:chardata()}.
+run(Store, Name, Count, Tell) ->
+    Begun = erlang:monotonic_time(millisecond),
+    case atoll_deploy_cloud:ensure(Store, Name) of
+        ok ->
+            All = atoll_deploy_store:all(Store),
+            case atoll_deploy_family:known(Store, All, Name) of
+                {ok, {hosts, _} = Family} ->
+                    case atoll_deploy_family:prepared(Family, All, Count) of
+                        {ok, #{steps := Steps, count := N, context := Context}} ->
+                            ok = atoll_deploy_store:write(Store, [{{count, Name}, {value, N}}]),
+                            %% What stops makes room for what starts.
+                            {Stopped, Phases} = jobs([Step || {stop, _} = Step <- Steps], Context, Tell, #{}),
+                            {Started, AllPhases} = jobs([Step || {start, _} = Step <- Steps], Context, Tell, Phases),
+                            {ok, outcome(Store, Name, Stopped ++ Started, AllPhases, Begun)};
+                        {error, _} = Error ->
+                            Error
+                    end;
+                {ok, {kubernetes, #{count := Kept} = Context}} ->
+                    N = case Count of kept -> Kept; _ -> Count end,
+                    ok = atoll_deploy_store:write(Store, [{{count, Name}, {value, N}}]),
+                    on_kubernetes(Context#{count := N});
+                {error, _} = Error ->
+                    Error
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+on_kubernetes(#{store := Store, family := Family} = Context) ->
+    case atoll_deploy_family:cookie(Store, Family) of
+        {ok, Cookie} -> atoll_deploy_kubectl:run(Context, Cookie);
+        {error, Why} -> {error, atoll_deploy_register:sentence(Why)}
+    end.
+
+jobs([], _, _, Phases) ->
+    {[], Phases};
+jobs(Jobs, #{store := Store, family := #{name := Name} = Family} = Context, Tell, Phases) ->
+    case atoll_deploy_family:cookie(Store, Family) of
+        {ok, Cookie} ->
+            Contacts = lists:usort(names(rows(Store, Name)) ++ [Node || {What, #{node := Node}} <- Jobs, What =/= stop]),
+            atoll_deploy_work:do(Jobs, Context#{cookie := Cookie, contacts := Contacts, tell := Tell}, Phases);
+        {error, Why} ->
+            {[{Node, {error, Why}} || {_, #{node := Node}} <- Jobs], Phases}
+    end.
+
+rows(Store, Name) -> [Row || #{family := Of} = Row <- atoll_deploy_store:rows(Store), Of =:= Name].
+
+names(Rows) -> [Node || #{node := Node} <- Rows].
+
+outcome(Store, Name, Results, Phases, Begun) ->
+    Rows = rows(Store, Name),
+    Said = maps:from_list([{Node, Why} || {Node, {error, Why}} <- Results]),
+    #{
+        family => Name,
+        up => [Node || #{node := Node, state := up} <- Rows, not is_map_key(Node, Said)],
+        failed => lists:sort(maps:to_list(maps:merge(maps:from_list([{Node, maps:get(why, Row, "")} || #{node := Node, state := State} = Row <- Rows, State =/= up]), Said))),
+        done => length([ok || {_, ok} <- Results]),
+        phases => Phases,
+        ms => erlang:monotonic_time(millisecond) - Begun
+    }.
+
+%% @doc Has the nodes of a family run another release, so many at a time; each is to be well before the next ones follow. At the
+%% first that is not, all have the release back that they had.
+-spec roll(deployment(), Family :: string(), {Release :: string(), Batch :: pos_integer()}, tell()) ->
+    {ok, outcome()} | {back, Why :: unicode:chardata(), outcome()} | {error, unicode:chardata()}.
+roll(Store, Name, {Release, Batch}, Tell) ->
+    Begun = erlang:monotonic_time(millisecond),
+    All = atoll_deploy_store:all(Store),
+    case {atoll_deploy_store:thing(Store, release, Release), atoll_deploy_family:known(Store, All, Name)} of
+        {{error, _} = Error, _} -> Error;
+        {_, {error, _} = Error} -> Error;
+        {_, {ok, {kubernetes, #{family := Thing} = Context}}} ->
+            ok = atoll_deploy_store:write(Store, [{{family, Name}, {value, Thing#{release := Release}}}]),
+            on_kubernetes(Context#{family := Thing#{release := Release}});
+        {{ok, Thing}, _} when not is_map_key(sum, Thing) ->
+            {error, ["The release ", Release, " has no path, and is for Kubernetes alone."]};
+        {_, {ok, Family}} ->
+            case atoll_deploy_family:prepared(Family, All, kept) of
+                {ok, #{rows := Rows, unreached := Unreached, context := Context}} when map_size(Unreached) =:= 0 ->
+                    Batches = atoll_deploy_plan:batches(Rows, {Release, Batch}),
+                    Before = maps:from_list([{Node, Is} || #{node := Node, release := Is} <- Rows]),
+                    rolled(atoll_deploy_roll:next(atoll_deploy_roll:new(Release, Batches)), #{
+                        store => Store, family => Name, context => Context, release => Release, has => Before, tell => Tell, begun => Begun,
+                        total => lists:sum([length(B) || B <- Batches]), results => [], phases => #{}
+                    });
+                {ok, #{unreached := Unreached}} ->
+                    [{{_, Host}, Why} | _] = maps:to_list(Unreached),
+                    {error, atoll_deploy_register:sentence(["nothing is rolled while a host cannot be reached: ", Host, ": ", Why])};
+                {error, _} = Error ->
+                    Error
+            end
+    end.
+
+rolled({{replace, Rows}, Roll}, #{context := Context, has := Has, tell := Tell, total := Total, results := Results, phases := Phases} = State) ->
+    Done = length(Results),
+    {Now, After} = jobs([{{replace, maps:get(Node, Has)}, Row} || #{node := Node} = Row <- Rows], Context, fun(N, _) -> Tell(min(Total, Done + N), Total) end, Phases),
+    Have = maps:from_list([{Node, Is} || #{node := Node, release := Is} <- Rows]),
+    rolled(atoll_deploy_roll:next(atoll_deploy_roll:went(Now, Roll)), State#{results := Results ++ Now, phases := After, has := maps:merge(Has, Have)});
+rolled({done, _}, #{store := Store, family := Name, release := Release, results := Results, phases := Phases, begun := Begun}) ->
+    {ok, Thing} = atoll_deploy_store:thing(Store, family, Name),
+    ok = atoll_deploy_store:write(Store, [{{family, Name}, {value, Thing#{release := Release}}}]),
+    {ok, outcome(Store, Name, Results, Phases, Begun)};
+rolled({{went_back, Why, Failures}, _}, #{store := Store, family := Name, phases := Phases, begun := Begun}) ->
+    {back, Why, outcome(Store, Name, [{Node, {error, Reason}} || {Node, Reason} <- Failures], Phases, Begun)}.
+
+%% @doc Stops all nodes of a family, and looks on each host that nothing is left. A host that cannot be reached is named, and what is
+%% there stays known.
+-spec terminate(deployment(), Family :: string(), tell()) -> {ok, outcome()} | {error, unicode:chardata()}.
+terminate(Store, Name, Tell) ->
+    Begun = erlang:monotonic_time(millisecond),
+    case atoll_deploy_family:known(Store, atoll_deploy_store:all(Store), Name) of
+        {ok, {hosts, Context}} ->
+            ok = atoll_deploy_store:write(Store, [{{count, Name}, {value, 0}}]),
+            Rows = rows(Store, Name),
+            {Results, Phases} = jobs([{stop, Row} || Row <- Rows], Context, Tell, #{}),
+            Swept = atoll_deploy_work:sweep(lists:usort([{Domain, Host} || #{domain := Domain, host := Host} <- Rows]), atoll_deploy_store:rows(Store), Context),
+            Outcome = outcome(Store, Name, Results ++ Swept, Phases, Begun),
+            case {atoll_deploy_cloud:release(Store, Name), Outcome} of
+                {ok, #{failed := []}} ->
+                    ok = atoll_deploy_family:forget_cookie(Store, Name),
+                    ok = atoll_deploy_store:write(Store, [{{count, Name}, delete}]),
+                    {ok, Outcome};
+                {ok, _} -> {ok, Outcome};
+                {{error, _} = Error, _} -> Error
+            end;
+        {ok, {kubernetes, Context}} ->
+            case atoll_deploy_kubectl:terminate(Context) of
+                {ok, _} = Gone ->
+                    ok = atoll_deploy_family:forget_cookie(Store, Name),
+                    ok = atoll_deploy_store:write(Store, [{{count, Name}, delete}]),
+                    Gone;
+                {error, _} = Error ->
+                    Error
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+%% @doc The families that there are.
+-spec families(deployment()) -> [string()].
+families(Store) -> [Name || #{name := Name} <- atoll_deploy_store:things(Store, family)].
+
+%% @doc What is known of the nodes of a family, and what their hosts say.
+-spec status(deployment(), Family :: string()) -> {ok, told()} | {error, unicode:chardata()}.
+status(Store, Name) ->
+    All = atoll_deploy_store:all(Store),
+    case atoll_deploy_family:known(Store, All, Name) of
+        {ok, {hosts, Context}} ->
+            Rows = rows(Store, Name),
+            {Seen, _, Unreached} = atoll_deploy_family:seen(Rows, atoll_deploy_work:look(Rows, Context)),
+            {ok, #{family => Name, wanted => proplists:get_value({count, Name}, All, 0), nodes => [told(Row, Unreached) || Row <- Seen]}};
+        {ok, {kubernetes, Context}} ->
+            atoll_deploy_kubectl:status(Context);
+        {error, _} = Error ->
+            Error
+    end.
+
+told(#{node := Node, domain := Domain, host := Host, release := Release, state := State} = Row, Unreached) ->
+    One = #{node => Node, host => Host, release => Release, state => State, why => maps:get(why, Row, "")},
+    case {State, Unreached} of
+        {up, #{{Domain, Host} := Why}} -> One#{state := unknown, why := Why};
+        {failed, _} when map_get(why, One) =:= <<"it does not run">> -> One#{state := down};
+        _ -> One
+    end.
+
+%% @doc The last lines that a node has said.
+-spec log(deployment(), {Family :: string(), Node :: string()}, Lines :: pos_integer()) -> {ok, [binary()]} | {error, unicode:chardata()}.
+log(Store, {Name, Node}, Lines) ->
+    case {atoll_deploy_family:known(Store, atoll_deploy_store:all(Store), Name), [Row || #{node := Is} = Row <- rows(Store, Name), Is =:= Node]} of
+        {{ok, {hosts, Context}}, [#{host := Host} = Row]} ->
+            case atoll_deploy_work:log(Row, Lines, Context) of
+                {ok, _} = Said -> Said;
+                {error, Why} -> {error, atoll_deploy_register:sentence(["the host ", Host, ": ", Why])}
+            end;
+        {{ok, {kubernetes, Context}}, _} -> atoll_deploy_kubectl:log(Context, Node, Lines);
+        {{ok, _}, []} -> {error, ["The family ", Name, " has no node ", Node, $.]};
+        {{error, _} = Error, _} -> Error
+    end.
+
+%% @doc The manifests of a family on Kubernetes, without the secret; no cluster is asked.
+-spec manifest(deployment(), Family :: string(), Count :: non_neg_integer() | kept) -> {ok, [atoll_cli_json:object()]} | {error, unicode:chardata()}.
+manifest(Store, Name, Count) ->
+    case atoll_deploy_family:known(Store, atoll_deploy_store:all(Store), Name) of
+        {ok, {kubernetes, #{count := Kept} = Context}} ->
+            case atoll_deploy_kubectl:objects(Context#{count := case Count of kept -> Kept; _ -> Count end}, <<>>) of
+                {ok, Objects} -> {ok, atoll_deploy_kubernetes:shown(Objects)};
+                {error, _} = Error -> Error
+            end;
+        {ok, _} -> {error, ["The family ", Name, " is not on Kubernetes."]};
+        {error, _} = Error -> Error
+    end.

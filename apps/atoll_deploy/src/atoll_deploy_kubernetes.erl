@@ -1,0 +1,103 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc A family on Kubernetes, as manifests: a StatefulSet, so that nodes have names that stay; a headless service, by
+%% whose DNS records they find each other; a secret with the cookie. Pure. JSON, which kubectl reads as it does YAML.
+%%
+%% A pod is named FAMILY-N, and its node FAMILY@FAMILY-N.FAMILY.NAMESPACE.svc.cluster.local. It listens on one port, and needs
+%% no epmd. The environment of a container has ATOLL_NODE, ATOLL_FLAGS and ATOLL_COOKIE; a release of Elixir takes the same
+%% as RELEASE_NODE and RELEASE_COOKIE, which are there too.
+-module(atoll_deploy_kubernetes).
+
+-export([manifest/1, text/1, label/1, shown/1]).
+
+-export_type([wanted/0]).
+
+-type wanted() :: #{
+    family := atoll_deploy_thing:thing(),
+    release := atoll_deploy_thing:thing(),
+    namespace := string(),
+    count := non_neg_integer(),
+    cookie := binary()
+}.
+
+-define(PORT, 9100).
+
+%% @doc The objects, in the order in which they are applied.
+-spec manifest(wanted()) -> {ok, [atoll_cli_json:object()]} | {error, unicode:chardata()}.
+manifest(#{family := #{name := Name, seconds := Seconds}, release := #{name := ReleaseName} = Release, namespace := Namespace} = Wanted) ->
+    case {string:lowercase(Name) =:= Name andalso not lists:member($_, Name), Release} of
+        {false, _} -> {error, ["On Kubernetes the name of a family has small letters, digits and - only, and ", Name, " has others."]};
+        {_, #{image := Image}} ->
+            {ok, [
+                {[{apiVersion, <<"v1">>}, {kind, <<"Secret">>}, {metadata, metadata(Name, Namespace)}, {type, <<"Opaque">>},
+                  {data, {[{cookie, base64:encode(maps:get(cookie, Wanted))}]}}]},
+                {[{apiVersion, <<"v1">>}, {kind, <<"Service">>}, {metadata, metadata(Name, Namespace)},
+                  {spec, {[
+                      {clusterIP, <<"None">>}, {publishNotReadyAddresses, true}, {selector, {[{app, bin(Name)}]}},
+                      {ports, [{[{name, <<"dist">>}, {port, ?PORT}]}]}
+                  ]}}]},
+                {[{apiVersion, <<"apps/v1">>}, {kind, <<"StatefulSet">>}, {metadata, metadata(Name, Namespace)},
+                  {spec, {[
+                      {serviceName, bin(Name)}, {replicas, maps:get(count, Wanted)}, {podManagementPolicy, <<"Parallel">>},
+                      {minReadySeconds, 1}, {updateStrategy, {[{type, <<"RollingUpdate">>}]}},
+                      {selector, {[{matchLabels, {[{app, bin(Name)}]}}]}},
+                      {template, {[
+                          {metadata, {[{labels, {[{app, bin(Name)}, {release, bin(ReleaseName)}]}}]}},
+                          {spec, {[{terminationGracePeriodSeconds, Seconds}, {containers, [container(bin(Image), Wanted)]}]}}
+                      ]}}
+                  ]}}]}
+            ]};
+        {_, _} -> {error, ["The release ", ReleaseName, " has no image, which Kubernetes needs."]}
+    end.
+
+metadata(Name, Namespace) ->
+    {[{name, bin(Name)}, {namespace, bin(Namespace)}, {labels, {[{app, bin(Name)}, {'app.kubernetes.io/managed-by', <<"atoll">>}]}}]}.
+
+container(Image, #{family := #{name := Name, flags := Flags, needs := Needs, seconds := Seconds}, release := Release, namespace := Namespace}) ->
+    Node = lists:concat([Name, "@$(POD_NAME).", Name, ".", Namespace, ".svc.cluster.local"]),
+    Cookie = {[{secretKeyRef, {[{name, bin(Name)}, {key, <<"cookie">>}]}}]},
+    Requests = [{cpu, integer_to_binary(N)} || #{cores := N} <- [Needs]] ++ [{memory, <<(integer_to_binary(N))/binary, "Mi">>} || #{memory_mb := N} <- [Needs]],
+    {[
+        {name, bin(Name)}, {image, Image},
+        {env, [
+            {[{name, <<"POD_NAME">>}, {valueFrom, {[{fieldRef, {[{fieldPath, <<"metadata.name">>}]}}]}}]},
+            {[{name, <<"ATOLL_NODE">>}, {value, bin(Node)}]},
+            {[{name, <<"RELEASE_NODE">>}, {value, bin(Node)}]},
+            {[{name, <<"RELEASE_DISTRIBUTION">>}, {value, <<"name">>}]},
+            {[{name, <<"ATOLL_FLAGS">>}, {value, bin(lists:append(lists:join(" ", ["-start_epmd", "false", "-erl_epmd_port", integer_to_list(?PORT) | Flags])))}]},
+            {[{name, <<"ATOLL_CONTACTS_DNS">>}, {value, bin(lists:concat(["_dist._tcp.", Name, ".", Namespace, ".svc.cluster.local"]))}]},
+            {[{name, <<"ATOLL_COOKIE">>}, {valueFrom, Cookie}]},
+            {[{name, <<"RELEASE_COOKIE">>}, {valueFrom, Cookie}]}
+        ]},
+        {ports, [{[{name, <<"dist">>}, {containerPort, ?PORT}]}]}
+    ] ++
+        [{command, shell(Start)} || #{start := Start} <- [Release]] ++
+        [{lifecycle, {[{preStop, {[{exec, {[{command, shell(Stop)}]}}]}}]}} || #{stop := Stop} <- [Release]] ++
+        lists:append([
+            [{startupProbe, {[{exec, {[{command, shell(Health)}]}}, {periodSeconds, 1}, {failureThreshold, Seconds}]}},
+             {readinessProbe, {[{exec, {[{command, shell(Health)}]}}, {periodSeconds, 5}]}}]
+         || #{health := Health} <- [Release]
+        ]) ++
+        [{resources, {[{requests, {Requests}}]}} || Requests =/= []]}.
+
+shell(Command) -> [<<"/bin/sh">>, <<"-c">>, bin(Command)].
+
+%% @doc The text that kubectl is given, with the secret in it.
+-spec text([atoll_cli_json:object()]) -> iodata().
+text(Objects) -> atoll_cli_json:encode({[{apiVersion, <<"v1">>}, {kind, <<"List">>}, {items, Objects}]}).
+
+%% @doc The objects as they may be shown to people: without the secret.
+-spec shown([atoll_cli_json:object()]) -> [atoll_cli_json:object()].
+shown(Objects) ->
+    [
+        case lists:keyfind(kind, 1, Pairs) of
+            {kind, <<"Secret">>} -> {lists:keyreplace(data, 1, Pairs, {data, {[{cookie, <<"">>}]}})};
+            _ -> {Pairs}
+        end
+     || {Pairs} <- Objects
+    ].
+
+%% @doc What the pods of a family are told by.
+-spec label(Family :: string()) -> string().
+label(Family) -> "app=" ++ Family.
+
+bin(Text) -> unicode:characters_to_binary(Text).

@@ -1,0 +1,247 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Does what is to be done on hosts: each host in a process of its own, some nodes at a time on each. A host that
+%% cannot be reached, or says no, fails its own nodes, and the others go on.
+%%
+%% What the nodes are to be is written down before a host is asked, and what became of them at once when it says so. A
+%% master that ends in between leaves nodes that are known, and what it had begun may be done again.
+-module(atoll_deploy_work).
+
+-export([do/3, look/2, sweep/3, log/3, way/2, mark/2]).
+
+-export_type([job/0, context/0, result/0, phases/0]).
+
+-type job() :: {start | stop | {replace, Before :: string()}, atoll_deploy_plan:row()}.
+%% One that is replaced is stopped by the release that it had before.
+
+-type result() :: {Node :: string(), ok | {error, unicode:chardata()}}.
+
+-type phases() :: #{Host :: string() => #{connect | upload | nodes => Ms :: non_neg_integer()}}.
+
+-type context() :: #{
+    store := atoll_deploy_store:store(),
+    id := string(),
+    %% Things by name, so that nothing is looked up for each node.
+    releases := #{string() => atoll_deploy_thing:thing()},
+    domains := #{string() => atoll_deploy_thing:thing()},
+    providers := #{string() => atoll_deploy_thing:thing()},
+    family := atoll_deploy_thing:thing(),
+    cookie := binary(),
+    contacts := [string()],
+    %% Is told how many are done.
+    tell := fun((Done :: non_neg_integer(), Total :: non_neg_integer()) -> term())
+}.
+
+-define(CHANNELS, 4).
+
+%% @doc Does it all, and says what became of each node, and how long each host took.
+-spec do([job()], context(), phases()) -> {[result()], phases()}.
+do([], _, Phases) ->
+    {[], Phases};
+do(Jobs, #{store := Store, tell := Tell} = Context, Phases) ->
+    ok = atoll_deploy_store:write(Store, [begun(Job) || Job <- Jobs]),
+    Hosts = maps:groups_from_list(fun({_, Row}) -> key(Row) end, Jobs),
+    Self = self(),
+    _ = Tell(0, length(Jobs)),
+    Workers = maps:from_list([
+        begin
+            {_, Ref} = spawn_monitor(fun() -> host(Self, Key, HostJobs, Context) end),
+            {Ref, HostJobs}
+        end
+     || {Key, HostJobs} <- maps:to_list(Hosts)
+    ]),
+    collect(Workers, #{results => [], phases => Phases, total => length(Jobs)}, Context).
+
+key(#{domain := Domain, host := Host}) -> {Domain, Host}.
+
+begun({stop, #{node := Node} = Row}) -> {{row, Node}, {value, (maps:remove(why, Row))#{state => stopping}}};
+begun({_, #{node := Node} = Row}) -> {{row, Node}, {value, (maps:remove(why, Row))#{state => starting}}}.
+
+ended({stop, #{node := Node}}, ok) -> {{row, Node}, delete};
+ended({stop, #{node := Node} = Row}, {error, Why}) -> {{row, Node}, {value, Row#{state => stopping, why => text(Why)}}};
+ended({_, #{node := Node} = Row}, ok) -> {{row, Node}, {value, (maps:remove(why, Row))#{state => up}}};
+ended({_, #{node := Node} = Row}, {error, Why}) -> {{row, Node}, {value, Row#{state => failed, why => text(Why)}}}.
+
+text(Why) -> unicode:characters_to_binary(Why).
+
+collect(Workers, #{results := Results, phases := Phases}, _) when map_size(Workers) =:= 0 ->
+    {lists:sort(Results), Phases};
+collect(Workers, #{results := Results, phases := Phases, total := Total} = State, #{store := Store, tell := Tell} = Context) ->
+    receive
+        {?MODULE, done, {_, #{node := Node}} = Job, Result} ->
+            ok = atoll_deploy_store:write(Store, [ended(Job, Result)]),
+            _ = Tell(length(Results) + 1, Total),
+            collect(Workers, State#{results := [{Node, Result} | Results]}, Context);
+        {?MODULE, phase, Host, Phase, Ms} ->
+            Of = maps:get(Host, Phases, #{}),
+            collect(Workers, State#{phases := Phases#{Host => Of#{Phase => maps:get(Phase, Of, 0) + Ms}}}, Context);
+        {'DOWN', Ref, process, _, Reason} when is_map_key(Ref, Workers) ->
+            %% Whatever it did not come to say.
+            Left = [Job || {_, #{node := Node}} = Job <- maps:get(Ref, Workers), not lists:keymember(Node, 1, Results)],
+            _ = [self() ! {?MODULE, done, Job, {error, io_lib:format("a fault of the master: ~0tP", [Reason, 12])}} || Job <- Left],
+            case Left of
+                [] -> collect(maps:remove(Ref, Workers), State, Context);
+                _ ->
+                    %% They are heard before the end.
+                    self() ! {'DOWN', Ref, process, self(), normal},
+                    collect(Workers, State, Context)
+            end
+    end.
+
+%% A host
+
+host(Master, {Domain, Host}, Jobs, Context) ->
+    Said = fun(Phase, Fun) ->
+        Begun = erlang:monotonic_time(millisecond),
+        Result = Fun(),
+        Master ! {?MODULE, phase, Host, Phase, erlang:monotonic_time(millisecond) - Begun},
+        Result
+    end,
+    case Said(connect, fun() -> way({Domain, Host}, Context) end) of
+        {ok, {Driver, Connection} = Way} ->
+            try
+                uploaded(Said(upload, fun() -> upload(Jobs, Way, dir(Domain, Context), Context) end), Master, Way, Jobs, Said, Context)
+            after
+                Driver:close(Connection)
+            end;
+        {error, Why} ->
+            [failed(Master, Job, Why) || Job <- Jobs]
+    end.
+
+%% A node whose release could not be had is left as it is: one that is to stop needs none.
+uploaded(Refused, Master, Way, Jobs, Said, Context) ->
+    {Without, With} = lists:partition(fun({What, #{release := Release}}) -> What =/= stop andalso is_map_key(Release, Refused) end, Jobs),
+    _ = [failed(Master, Job, maps:get(Release, Refused)) || {_, #{release := Release}} = Job <- Without],
+    Said(nodes, fun() -> each(With, channels(Way), fun({_, #{}} = Job) -> Master ! {?MODULE, done, Job, job(Job, Way, Context)} end) end).
+
+failed(Master, {_, #{host := Host}} = Job, Why) -> Master ! {?MODULE, done, Job, {error, ["the host ", Host, ": ", Why]}}.
+
+channels({atoll_deploy_local, _}) -> 2 * erlang:system_info(schedulers_online);
+channels(_) -> ?CHANNELS.
+
+%% So many at a time, in order.
+each(Jobs, Most, Do) -> each(Jobs, Most, Do, 0).
+
+each([], _, _, 0) -> ok;
+each([Job | Jobs], Most, Do, Running) when Running < Most ->
+    {_, _} = spawn_opt(fun() -> Do(Job) end, [link, monitor]),
+    each(Jobs, Most, Do, Running + 1);
+each(Jobs, Most, Do, Running) ->
+    receive
+        {'DOWN', _, process, _, normal} -> each(Jobs, Most, Do, Running - 1);
+        {'DOWN', _, process, _, Reason} -> exit(Reason)
+    end.
+
+upload(Jobs, Way, Dir, #{releases := Releases, store := #{dir := Kept}}) ->
+    Needed = lists:usort([Release || {What, #{release := Release}} <- Jobs, What =/= stop]),
+    maps:from_list([
+        {Release, Why}
+     || Release <- Needed, #{sum := Sum} <- [maps:get(Release, Releases)],
+        {error, Why} <- [atoll_deploy_host:upload(Way, Dir, {Sum, atoll_deploy_release:archive(filename:join(Kept, "releases"), Sum)})]
+    ]).
+
+job({start, Row}, Way, Context) -> said(Row, start(Row, Way, Context));
+job({stop, Row}, Way, Context) -> said(Row, stop(Row, Way, Context));
+job({{replace, Before}, Row}, Way, Context) ->
+    case stop(Row#{release := Before}, Way, Context) of
+        ok -> said(Row, start(Row, Way, Context));
+        {error, _} = Error -> said(Row, Error)
+    end.
+
+said(#{host := Host}, {error, Why}) -> {error, ["the host ", Host, ": ", Why]};
+said(_, ok) -> ok.
+
+start(#{node := Node, release := Name, domain := Domain, host := Host} = Row, Way, Context) ->
+    #{releases := #{Name := #{sum := Sum} = Release}, family := #{flags := Flags, seconds := Seconds}, cookie := Cookie, contacts := Contacts} = Context,
+    atoll_deploy_host:start(Way, #{
+        dir => dir(Domain, Context), node => Node, mark => mark(Row, Context), sum => Sum, seconds => Seconds,
+        start => maps:get(start, Release, ""), health => maps:get(health, Release, ""), apps => maps:get(apps, Release, []),
+        epmd => epmd(Host, Context), address => loopback(Host), flags => interface(Host) ++ Flags, cookie => Cookie, contacts => Contacts
+    }).
+
+stop(#{node := Node, release := Name, domain := Domain, host := Host} = Row, Way, Context) ->
+    #{releases := #{Name := #{sum := Sum} = Release}, family := #{seconds := Seconds}} = Context,
+    atoll_deploy_host:stop(Way, #{
+        dir => dir(Domain, Context), node => Node, mark => mark(Row, Context), sum => Sum, seconds => Seconds,
+        stop => maps:get(stop, Release, ""), epmd => epmd(Host, Context)
+    }).
+
+dir(Domain, #{domains := Domains}) ->
+    #{Domain := #{dir := Dir}} = Domains,
+    Dir.
+
+%% Nothing listens on more than the address that a node is named by.
+interface(Host) ->
+    case inet:parse_ipv4strict_address(Host) of
+        {ok, Address} -> ["-kernel", "inet_dist_use_interface", lists:flatten(io_lib:format("~0p", [Address]))];
+        {error, _} -> []
+    end.
+
+loopback("127." ++ _ = Host) -> Host;
+loopback(_) -> "".
+
+%% @doc By what the processes of a node are known on its host.
+-spec mark(atoll_deploy_plan:row(), context()) -> string().
+mark(#{node := Node, host := Host}, Context) -> lists:concat([below(Host, Context), "/", Node]).
+
+epmd(Host, #{id := Id}) -> lists:concat(["epmd/", Id, "/", Host]).
+
+where({Domain, Host}, #{domains := Domains, providers := Providers}) ->
+    #{Domain := #{provider := Provider, hosts := Hosts} = Of} = Domains,
+    #{Provider := #{driver := Driver} = Thing} = Providers,
+    Module = case Driver of local -> atoll_deploy_local; _ -> atoll_deploy_ssh end,
+    case [Port || #{host := Is, port := Port} <- Hosts, Is =:= Host] of
+        [Port] -> {Module, #{host => Host, port => Port, user => maps:get(user, Of, none), provider => Thing}};
+        [] -> {error, ["the domain ", Domain, " no longer has it"]}
+    end.
+
+%% @doc A way to a host.
+-spec way({Domain :: string(), Host :: string()}, context()) -> {ok, atoll_deploy_host:way()} | {error, unicode:chardata()}.
+way(Key, Context) ->
+    case where(Key, Context) of
+        {error, _} = Error ->
+            Error;
+        {Module, Address} ->
+            case Module:open(Address) of
+                {ok, Connection} -> {ok, {Module, Connection}};
+                {error, _} = Error -> Error
+            end
+    end.
+
+%% @doc What each host of these nodes says of which nodes of the family run there, all at once.
+-spec look([atoll_deploy_plan:row()], context()) -> [{{Domain :: string(), Host :: string()}, {ok, [Node :: string()]} | {error, unicode:chardata()}}].
+look(Rows, Context) ->
+    asked(lists:usort([key(Row) || Row <- Rows]), fun({_, Host}, Way) -> atoll_deploy_host:running(Way, below(Host, Context)) end, Context).
+
+%% @doc Kills whatever hosts have of the family, all at once; those but for which a node is known that could not be stopped. From
+%% a host that has no node of any family all goes. Says which hosts it could not be done on.
+-spec sweep([{Domain :: string(), Host :: string()}], Left :: [atoll_deploy_plan:row()], context()) -> [result()].
+sweep(Keys, Left, #{family := #{name := Family}} = Context) ->
+    Stuck = [key(Row) || #{family := Of} = Row <- Left, Of =:= Family],
+    Told = asked([Key || Key <- Keys, not lists:member(Key, Stuck)], fun({Domain, Host}, Way) ->
+        Last = not lists:any(fun(#{host := At}) -> At =:= Host end, Left),
+        atoll_deploy_host:sweep(Way, #{dir => dir(Domain, Context), mark => below(Host, Context), epmd => epmd(Host, Context), last => Last})
+    end, Context),
+    [{Host, Error} || {{_, Host}, {error, _} = Error} <- Told].
+
+below(Host, #{id := Id, family := #{name := Family}}) -> lists:concat([Id, "/", Host, "/", Family]).
+
+asked(Keys, Ask, Context) ->
+    Asking = [
+        {Key, spawn_monitor(fun() ->
+            exit({told, case way(Key, Context) of
+                {ok, {Driver, Connection} = Way} ->
+                    Told = Ask(Key, Way),
+                    ok = Driver:close(Connection),
+                    Told;
+                {error, _} = Error -> Error
+            end})
+        end)}
+     || Key <- Keys
+    ],
+    [{Key, receive {'DOWN', Ref, process, Pid, {told, Told}} -> Told; {'DOWN', Ref, process, Pid, Reason} -> exit(Reason) end} || {Key, {Pid, Ref}} <- Asking].
+
+%% @doc The last lines that a node has said.
+-spec log(atoll_deploy_plan:row(), Lines :: pos_integer(), context()) -> {ok, [binary()]} | {error, unicode:chardata()}.
+log(#{node := Node, domain := Domain} = Row, Lines, Context) ->
+    [{_, Told}] = asked([key(Row)], fun(_, Way) -> atoll_deploy_host:log(Way, {dir(Domain, Context), Node}, Lines) end, Context),
+    Told.
