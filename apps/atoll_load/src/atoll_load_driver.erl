@@ -65,7 +65,10 @@ find(Name) when is_atom(Name) ->
     end;
 find(Other) -> {error, io_lib:format("must be an atom, not ~0tP", [Other, 9])}.
 
-has(Function, Arity, Module) -> erlang:function_exported(Module, Function, Arity).
+%% On the node where the workers run nobody may have called it yet.
+has(Function, Arity, Module) ->
+    {module, Module} = code:ensure_loaded(Module),
+    erlang:function_exported(Module, Function, Arity).
 
 %% @doc Its own keys.
 -spec rules(module()) -> [rule()].

@@ -33,7 +33,8 @@ init_per_testcase(Case, Config) ->
 end_per_testcase(_, Config) -> atoll_cli_os:remove_dir(?config(dir, Config)).
 
 run(Config, Terms) ->
-    {ok, Checked} = atoll_load_config:check([{1, Term} || Term <- [{duration, 0.01}, {report_interval, 0.2}, {key_generator, {int_to_bin, {uniform_int, 50}}} | Terms]]),
+    Usual = #{duration => 0.01, report_interval => 0.2, key_generator => {int_to_bin, {uniform_int, 50}}},
+    {ok, Checked} = atoll_load_config:check([{1, Term} || Term <- maps:to_list(maps:merge(Usual, maps:from_list(Terms)))]),
     Out = filename:join(?config(dir, Config), lists:concat(["out", erlang:unique_integer([positive])])),
     {ok, #{looks := Looks, ended := whole} = Result} = atoll_load:run(Checked, #{out => Out}),
     {ok, #{status := complete, header := #{<<"benchmark">> := <<"load_run">>}, rounds := [_ | _]}} = atoll_bench_file:read(filename:join(Out, "run.jsonl")),
@@ -124,7 +125,7 @@ the_command_writes_its_files_and_names_what_is_wrong(Config) ->
     {ok, Files} = file:list_dir(Out),
     ?assertEqual(["errors.csv", "get_latencies.csv", "run.jsonl", "summary.csv"], lists:sort(Files)),
     %% What is there is not written over.
-    #{status := 1, stderr := Exists} = atoll_cli_line:run(Dir, ["load", "run", File, "--out", Out]),
+    #{status := 3, stderr := Exists} = atoll_cli_line:run(Dir, ["load", "run", File, "--out", Out]),
     ?assertMatch({_, _}, binary:match(Exists, <<"file already exists">>)),
     ok = file:write_file(File, "{driver, ets}.\n{duration, long}."),
     #{status := 2, stderr := Said} = atoll_cli_line:run(Dir, ["load", "run", File]),

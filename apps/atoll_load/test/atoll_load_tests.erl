@@ -5,7 +5,8 @@
 -include_lib("eunit/include/eunit.hrl").
 
 load(Terms, Settings) ->
-    {ok, Config} = atoll_load_config:check([{1, Term} || Term <- [{driver, atoll_load_probe}, {duration, 0.005}, {concurrent, 3}, {report_interval, 0.1} | Terms]]),
+    Usual = #{driver => atoll_load_probe, duration => 0.005, concurrent => 3, report_interval => 0.1},
+    {ok, Config} = atoll_load_config:check([{1, Term} || Term <- maps:to_list(maps:merge(Usual, maps:from_list(Terms)))]),
     ok = atoll_load_probe:start(),
     Ran = atoll_load_run:run(Config, Settings),
     {Ran, atoll_load_probe:stop()}.
