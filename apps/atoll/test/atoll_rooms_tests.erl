@@ -20,6 +20,7 @@
     atoll_sim => [atoll, atoll_cli],
     atoll_semantics => [atoll, atoll_cli, atoll_cluster],
     atoll_view => [atoll, atoll_cli, atoll_cluster, atoll_sim],
+    atoll_flow => [atoll, atoll_cli, atoll_cluster, atoll_view],
     atoll_up => [atoll, atoll_cli, atoll_cluster, atoll_sim, atoll_view],
     atoll_deploy => [atoll_cli, atoll_cluster],
     atoll_chaos => [atoll, atoll_cli, atoll_cluster, atoll_sim, atoll_up, atoll_view],

@@ -10,7 +10,8 @@
 %% '''
 %%
 %% Each is a module of the behaviour {@link atoll_cli_command}; or a word that several begin with,
-%% what they are about, and these.
+%% what they are about, and these. A command of two words may stand beside one that is its first word, of
+%% another application: `{"watch traffic", atoll_flow_cli_traffic}'.
 -module(atoll_cli_commands).
 
 -export([all/0, sections/0, groups/0, members/1, find/1, said_in/1]).
@@ -60,8 +61,14 @@ members(Group) ->
     {ok, Name :: string(), module(), Rest :: [string()]}
     | {group, Word :: string()}
     | {error, unicode:chardata()}.
-find([Word | Rest]) ->
+find(Words) ->
     Said = lists:append([All || {_, All} <- contents()]),
+    case [{Name, Module, Rest} || [First, Second | Rest] <- [Words], {Name, Module} <- Said, Name =:= First ++ " " ++ Second] of
+        [{Name, Module, Rest}] -> {ok, Name, Module, Rest};
+        [] -> find(Words, Said)
+    end.
+
+find([Word | Rest], Said) ->
     Commands = named(Said),
     case {lists:keyfind(Word, 1, Commands), lists:keyfind(Word, 1, Said)} of
         {{_, Module}, _} -> {ok, Word, Module, Rest};
@@ -96,7 +103,7 @@ named(Said) ->
 
 contents() ->
     Said = said_in(code:get_path()),
-    Shown = [{Title, [One || Word <- Words, One <- Said, element(1, One) =:= Word]} || {Title, Words} <- ?CONTENTS],
+    Shown = [{Title, [One || Word <- Words, One <- Said, hd(string:lexemes(element(1, One), " ")) =:= Word]} || {Title, Words} <- ?CONTENTS],
     Others = Said -- lists:append([All || {_, All} <- Shown]),
     [Section || {_, [_ | _]} = Section <- Shown ++ [{?OTHERS, Others}]].
 

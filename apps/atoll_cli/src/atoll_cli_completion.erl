@@ -43,10 +43,10 @@ bash(Commands) ->
         "_atoll() {\n"
         "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\n"
         "    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n",
-        [branch([First, Second], Options) || {[First, Second], Options, _} <- Commands],
+        [branch([First, Second], Options, []) || {[First, Second], Options, _} <- Commands],
         "    *)\n"
         "        case \"${COMP_WORDS[1]}\" in\n",
-        [["    ", branch([First], Options)] || {[First], Options, _} <- Commands],
+        [["    ", branch([First], Options, [Second || {[Its, Second], _, _} <- Commands, Its =:= First])] || {[First], Options, _} <- Commands],
         [["        ", First, ") [ \"$COMP_CWORD\" -ne 2 ] || words='", spaced(atoll_cli_commands:members(First)), "' ;;\n"] || {First, _} <- atoll_cli_commands:groups()],
         "        esac ;;\n"
         "    esac\n"
@@ -57,10 +57,11 @@ bash(Commands) ->
         "complete -o default -F _atoll atoll\n"
     ].
 
-branch(Words, Options) ->
+%% A word that is a command may be the first of others, too.
+branch(Words, Options, Seconds) ->
     ["    \"", spaced(Words), "\") [ \"$COMP_CWORD\" -le ", integer_to_list(length(Words)), " ] || case $before in ",
      [[lists:join($|, Valued), ") ;; "] || Valued <- [[Flag || #{value := _} = Option <- Options, Flag <- spellings(Option)]], Valued =/= []],
-     "*) words='", spaced(flags(Options)), "' ;; esac ;;\n"].
+     "*) words='", spaced(Seconds ++ flags(Options)), "' ;; esac ;;\n"].
 
 %% After these comes a value: a file, maybe.
 spellings(#{name := Name, short := Short}) -> [atoll_cli_options:flag(Name), [$-, Short]];

@@ -113,7 +113,7 @@ a_file_that_is_not_there_is_told_alike(Config) ->
     ),
     %% All others are written.
     ?assertEqual(
-        [dot, html, journal, out, svg, trace, write],
+        [dot, html, journal, keep, out, svg, trace, write],
         lists:usort([Key || {_, Module} <- atoll_cli_commands:all(), #{name := Key, value := "FILE"} = Option <- Module:options(), not is_map_key(is_read, Option)])
     ).
 

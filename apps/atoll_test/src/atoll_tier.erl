@@ -38,6 +38,8 @@
     {fault_cuts, 10, 500, "simulated clusters, of each of two strategies, in which some do not hear one node"},
     {fault_nodes, 30, 100, "simulated nodes of which a part is cut off while all contacts die"},
     {fault_seeds, 1, 200, "times that a part is cut off so, that bulk goes over all connections, and that nearly all die"},
+    {flow_flood_ms, 2000, 20000, "milliseconds of more messages than are traced"},
+    {flow_messages, 100000, 1000000, "messages of a script that are counted one by one"},
     {formed_nodes, 14, 60, "simulated nodes that have joined by one, and rest"},
     {group_passers, 60, 20000, "nodes that come into a group of ten and leave it"},
     {harmed_nodes, 5, 8, "nodes with an overlay on which fault scripts are played"},

@@ -52,17 +52,10 @@ ask(Node, Request, Tries, Deadline) ->
         gone -> again(Node, Request, Tries, Deadline)
     end.
 
-%% By an alias: what comes too late comes nowhere.
 call(Node, Request, Ms) ->
-    Ref = monitor(process, {?AGENT, Node}, [{alias, reply_demonitor}]),
-    {?AGENT, Node} ! {?AGENT, Ref, Request},
-    receive
-        {Ref, Answer} -> Answer;
-        {'DOWN', Ref, process, _, noconnection} -> noconnection;
-        {'DOWN', Ref, process, _, _} -> gone
-    after Ms ->
-        true = demonitor(Ref, [flush]),
-        receive {Ref, Answer} -> Answer after 0 -> timeout end
+    case atoll_view_put:ask(Node, ?AGENT, Request, Ms) of
+        {ok, Answer} -> Answer;
+        Not -> Not
     end.
 
 again(Node, _Request, 0, _Deadline) ->
@@ -76,27 +69,12 @@ again(Node, Request, Tries, Deadline) ->
 refused(Node) ->
     {refused, [atom_to_list(Node), " cannot be watched: another version of this program watches it, or its agent does not stay there."]}.
 
-%% All in one call, by functions that every node has loaded. Code that is there already and the
-%% same takes the place of itself under an agent that runs.
 put_there(Node, Ms) ->
-    Loads = [begin
-        {Module, Code, File} = code:get_object_code(Module),
-        {ok, {Module, Stripped}} = beam_lib:strip(Code),
-        [Module, File, Stripped]
-    end || Module <- ?AGENT:modules()],
-    Calls = [[code || _ <- Loads] ++ [?AGENT], [load_binary || _ <- Loads] ++ [start], Loads ++ [[]]],
-    try erpc:call(Node, lists, zipwith3, [fun erlang:apply/3 | Calls], Ms) of
-        Done ->
-            case [Reason || {error, Reason} <- Done] of
-                [] -> ok;
-                [Reason | _] -> {error, not_loaded(Node, Reason)}
-            end
-    catch
-        error:{erpc, noconnection} -> {error, down};
-        error:{erpc, timeout} -> {error, late(Node)};
-        %% The one before it was being taken away meanwhile.
-        error:{exception, undef, [{?AGENT, start, _, _} | _]} -> ok;
-        error:{exception, Reason, _} -> {error, not_loaded(Node, Reason)}
+    case atoll_view_put:put(Node, atoll_view_put:code(?AGENT:modules()), ?AGENT, Ms) of
+        ok -> ok;
+        {error, noconnection} -> {error, down};
+        {error, timeout} -> {error, late(Node)};
+        {error, {not_loaded, Reason}} -> {error, not_loaded(Node, Reason)}
     end.
 
 not_loaded(Node, Reason) ->

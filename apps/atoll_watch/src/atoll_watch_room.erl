@@ -51,6 +51,7 @@ init(#{target := Target, managers := Managers, store := #{period := Period} = St
         #{id => watch, start => {?MODULE, watch, [Target, #{managers => Managers, period => Period}]}, shutdown => ?STOP_MS},
         #{id => topology, start => {atoll_watch_topology, start_link, [Target]}},
         #{id => deploy, start => {atoll_deploy_server, start_link, [Deployments]}},
+        #{id => traffic, start => {atoll_watch_traffic, start_link, [Target]}, shutdown => ?STOP_MS},
         #{id => web, start => {atoll_watch_yaws, start_link, [Web]}, type => supervisor}
         | [#{id => graphite, start => {atoll_watch_graphite_link, start_link, [#{to => To, period => Period}]}} || #{graphite := To} <- [Options]]
     ]}}.

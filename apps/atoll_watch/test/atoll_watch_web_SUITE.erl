@@ -17,6 +17,7 @@
     what_runs_on_a_node_can_be_explored/1,
     a_family_is_deployed_over_http/1,
     what_a_node_logs_is_a_notification/1,
+    what_flows_is_streamed_as_long_as_somebody_looks/1,
     a_program_has_metrics_of_its_own_whatever_they_are_called/1,
     the_five_windows_say_the_same/1,
     a_graphite_server_is_told/1,
@@ -41,6 +42,8 @@ all() ->
     [all_that_is_answered_is_as_the_interface_says, nobody_is_answered_without_the_token, a_page_gets_a_cookie_for_the_token, what_is_asked_wrongly_is_told_in_a_sentence,
      no_path_leads_elsewhere, what_is_too_much_is_refused, a_name_with_a_script_is_only_a_name, pages_have_everything_once, what_runs_on_a_node_can_be_explored, a_family_is_deployed_over_http,
      what_a_node_logs_is_a_notification, a_program_has_metrics_of_its_own_whatever_they_are_called, the_five_windows_say_the_same, a_graphite_server_is_told, a_node_is_killed_stopped_and_back] ++
+     no_path_leads_elsewhere, what_is_too_much_is_refused, a_name_with_a_script_is_only_a_name, pages_have_everything_once, what_runs_on_a_node_can_be_explored,
+     what_a_node_logs_is_a_notification, what_flows_is_streamed_as_long_as_somebody_looks, a_program_has_metrics_of_its_own_whatever_they_are_called, the_five_windows_say_the_same, a_graphite_server_is_told, a_node_is_killed_stopped_and_back] ++
     [Case || atoll_tier:tier() =:= deep, Case <- [a_watch_that_is_killed_goes_on_where_it_was, it_speaks_tls, others_read_what_it_says]].
 
 init_per_suite(Config) ->
@@ -94,7 +97,7 @@ all_that_is_answered_is_as_the_interface_says(Config) ->
     Fill = #{<<"{node}">> => Node, <<"{pid}">> => <<"kernel_sup">>, <<"{id}">> => integer_to_binary(Id)},
     Queries = #{<<"/api/v1/series">> => "?window=15min&metric=processes,run_queue,reductions", <<"/api/v1/nodes">> => "?limit=1", <<"/api/v1/alarms">> => "?state=all"},
     #{<<"paths">> := Paths} = OpenApi,
-    Reads = [Path || {Path, #{<<"get">> := _}} <- lists:sort(maps:to_list(Paths)), not lists:member(Path, [<<"/openapi.json">>, <<"/metrics">>, <<"/api/v1/events">>])],
+    Reads = [Path || {Path, #{<<"get">> := _}} <- lists:sort(maps:to_list(Paths)), not lists:member(Path, [<<"/openapi.json">>, <<"/metrics">>, <<"/api/v1/events">>, <<"/api/v1/traffic">>])],
     ?assert(length(Reads) > 15),
     [begin
          Filled = maps:fold(fun(Key, Value, Text) -> binary:replace(Text, Key, Value) end, Path, Fill),
@@ -447,6 +450,54 @@ the_five_windows_say_the_same(Config) ->
          ?assert(Least(After) =< Least(Points) andalso Least(Points) =< Least(Before)),
          ?assert(Most(Before) =< Most(Points) andalso Most(Points) =< Most(After))
      end || {_, Points} <- Wider].
+
+%% To two at once the same; and when both are gone so is all that was put into the nodes for them.
+what_flows_is_streamed_as_long_as_somebody_looks(Config) ->
+    #{port := Port} = Watch = proplists:get_value(watch, Config),
+    [{_, A} = PeerA, {_, B} = PeerB] = proplists:get_value(peers, Config),
+    _ = [atoll_flow_script:load(Peer) || Peer <- [PeerA, PeerB]],
+    ok = call(PeerB, atoll_flow_script, echo, []),
+    Probes = fun() -> [call(Peer, erlang, whereis, [atoll_flow_probe]) || Peer <- [PeerA, PeerB]] end,
+    ?assertEqual([undefined, undefined], Probes()),
+    Open = fun(Query) ->
+        {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, line}, {recbuf, 1000000}], ?LATE_MS),
+        ok = gen_tcp:send(Socket, ["GET /api/v1/traffic", Query, " HTTP/1.1\r\nHost: localhost\r\n", atoll_watch_web:line(atoll_watch_web:bearer(Watch)), "\r\n"]),
+        Socket
+    end,
+    One = Open(["?trace=true&load=", atom_to_list(A)]),
+    #{<<"v">> := 1, <<"n">> := Names} = frame(One, fun(Frame) -> is_map_key(<<"v">>, Frame) end),
+    ?assertEqual(lists:sort([atom_to_binary(Node) || Node <- [A, B]]), lists:sort(Names)),
+    #{<<"l">> := [#{<<"q">> := [_ | _], <<"c">> := [_ | _]}]} = frame(One, fun(Frame) -> is_map_key(<<"l">>, Frame) end),
+    Other = Open(""),
+    _ = frame(Other, fun(Frame) -> is_map_key(<<"v">>, Frame) end),
+    %% Both name the nodes in the order of their names.
+    [From, To] = [length(lists:takewhile(fun(N) -> N =/= atom_to_binary(Node) end, lists:sort(Names))) || Node <- [A, B]],
+    ok = call(PeerA, atoll_flow_script, ping, [B, 500]),
+    ?assertEqual([500, 500], [edges(Socket, From, To, 500) || Socket <- [One, Other]]),
+    {400, _, #{<<"error">> := _}} = get("/api/v1/traffic?trace=maybe", Watch),
+    {404, _, #{<<"error">> := _}} = get("/api/v1/traffic?load=nobody@nowhere", Watch),
+    ok = gen_tcp:close(One),
+    ok = call(PeerA, atoll_flow_script, ping, [B, 10]),
+    _ = frame(Other, fun(Frame) -> is_map_key(<<"e">>, Frame) end),
+    ?assertMatch([_, _], [Pid || Pid <- Probes(), is_pid(Pid)]),
+    ok = gen_tcp:close(Other),
+    _ = await(Probes, fun(Is) -> Is =:= [undefined, undefined] end),
+    ok = call(PeerB, atoll_flow_script, hush, []).
+
+%% The first that is so.
+frame(Socket, Test) ->
+    case gen_tcp:recv(Socket, 0, ?LATE_MS) of
+        {ok, <<"data: ", Data/binary>>} ->
+            Frame = atoll_cli_os:decode(Data),
+            case Test(Frame) of true -> Frame; false -> frame(Socket, Test) end;
+        {ok, _} -> frame(Socket, Test)
+    end.
+
+%% So many in all.
+edges(_, _, _, Left) when Left =< 0 -> 500 - Left;
+edges(Socket, From, To, Left) ->
+    #{<<"e">> := Edges} = frame(Socket, fun(Frame) -> is_map_key(<<"e">>, Frame) end),
+    edges(Socket, From, To, Left - lists:sum([N || [F, T, N, _] <- Edges, F =:= From, T =:= To])).
 
 a_program_has_metrics_of_its_own_whatever_they_are_called(Config) ->
     [First | _] = peers(Config),

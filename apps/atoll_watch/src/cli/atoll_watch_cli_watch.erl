@@ -42,7 +42,7 @@ examples() ->
     ["atoll watch", "atoll watch -c reef --port 9090 --managers 2", "atoll watch --node shop@10.0.0.7 --cookie-file prod.cookie --data watched", "atoll watch --rules shop.rules"].
 
 -spec more() -> unicode:chardata().
-more() -> "The first time it prints a link with a token, which the data directory keeps; Ctrl-C ends it. docs/watch.md says what it answers".
+more() -> "The first time it prints a link with a token, which the data directory keeps; Ctrl-C ends it. docs/watch.md says what it answers; \"atoll watch traffic\" and \"atoll watch record\" are commands of their own".
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(#{keyfile := _} = Values, []) when not is_map_key(certfile, Values) ->

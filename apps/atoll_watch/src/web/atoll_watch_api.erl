@@ -14,6 +14,8 @@
     | {text, iodata()}
     %% From this event on.
     | {events, After :: binary()}
+    %% Frames of what flows, see atoll_flow_frame.
+    | {traffic, atoll_watch_traffic:wants()}
     | {not_allowed, [string(), ...]}
     | {error, 400..599, unicode:chardata()}.
 
@@ -114,6 +116,11 @@ routes([<<"deploy">>, <<"family">>, Name, What], Request) when What =:= <<"run">
 routes([<<"notifications">>], Request) -> reads(fun() -> notifications(Request) end);
 routes([<<"events">>], #{headers := Headers} = Request) ->
     reads(fun() -> _ = query(Request, []), {events, case lists:keyfind(<<"last-event-id">>, 1, Headers) of {_, Last} -> Last; false -> <<>> end} end);
+routes([<<"traffic">>], Request) ->
+    reads(fun() ->
+        #{trace := Trace, load := Load} = query(Request, [{trace, {one_of, [<<"true">>, <<"false">>], <<"false">>}}, {load, {text, none}}]),
+        {traffic, #{trace => Trace =:= <<"true">>, load => case Load of none -> none; _ -> known(Load) end}}
+    end);
 routes(_, _) -> [].
 
 %% Deployments

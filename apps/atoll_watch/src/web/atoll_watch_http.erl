@@ -25,7 +25,7 @@
     peer := binary()
 }.
 
--type answer() :: {Status :: 200..599, [{Name :: binary(), iodata()}], iodata()} | {events, After :: binary()}.
+-type answer() :: {Status :: 200..599, [{Name :: binary(), iodata()}], iodata()} | {events, After :: binary()} | {traffic, atoll_watch_traffic:wants()}.
 
 -type config() :: #{
     token := binary(),
@@ -111,6 +111,7 @@ guarded(#{method := <<"DELETE">>, path := <<"/api/v1/session">>}, Config) ->
 guarded(Request, _Config) ->
     case atoll_watch_api:answer(Request) of
         {events, _} = Events -> Events;
+        {traffic, _} = Traffic -> Traffic;
         {text, Text} -> {200, [{<<"Content-Type">>, "text/plain; version=0.0.4; charset=utf-8"}], Text};
         {ok, Status, none} -> {Status, [], <<>>};
         {ok, Status, Object} -> {Status, [json()], atoll_cli_json:encode(Object)};

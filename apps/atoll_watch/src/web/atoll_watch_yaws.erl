@@ -122,8 +122,9 @@ dispatch(Arg) ->
                 {ok, Body} ->
                     KeptAlive = kept_alive(Arg, Api),
                     case answered(Head#{body => Body}, Config) of
-                        {events, After} when Method =:= <<"GET">> -> stream(Socket, After);
-                        {events, _} -> sent(Socket, Method, {200, [], <<>>}, KeptAlive);
+                        {events, After} when Method =:= <<"GET">> -> stream(Socket, fun() -> streaming(Socket, begun(After), 0, none, 0) end);
+                        {traffic, Wants} when Method =:= <<"GET">> -> stream(Socket, fun() -> flowing(Socket, Wants) end);
+                        {Kind, _} when Kind =:= events; Kind =:= traffic -> sent(Socket, Method, {200, [], <<>>}, KeptAlive);
                         Answer -> sent(Socket, Method, Answer, KeptAlive)
                     end;
                 {refused, Status, Sentence} ->
@@ -230,7 +231,7 @@ drained(_, _, _) ->
 
 %% Events: it looks at what is new, and sends that, twice a second.
 
-stream(Socket, After) ->
+stream(Socket, Streaming) ->
     case atoll_watch_store:added(streams, 1) > ?STREAMS of
         true ->
             _ = atoll_watch_store:added(streams, -1),
@@ -239,7 +240,7 @@ stream(Socket, After) ->
         false ->
             try
                 case send(Socket, [atoll_watch_http:status_line(200), atoll_watch_http:headers([{<<"Content-Type">>, "text/event-stream; charset=utf-8"}, {<<"Connection">>, "close"}]), "\r\n", ": \n\n"]) of
-                    ok -> streaming(Socket, begun(After), 0, none, 0);
+                    ok -> Streaming();
                     {error, _} -> closed
                 end
             after
@@ -284,6 +285,40 @@ happened(Position, {alarm, Alarm}) -> event(Position, "alarm", atoll_watch_json:
 happened(Position, {note, Note}) -> event(Position, "notification", atoll_watch_json:note(Note)).
 
 event(Id, Name, Object) -> ["id: ", integer_to_list(Id), "\nevent: ", Name, "\ndata: ", atoll_cli_json:encode(Object), "\n\n"].
+
+%% Frames of what flows, as they come. Who reads more slowly than they come misses some, which are taken together: a frame that waits
+%% behind another one is not sent.
+
+flowing(Socket, Wants) ->
+    case atoll_watch_traffic:join(Wants) of
+        {ok, Flow} ->
+            try
+                flowing(Socket, Flow, monitor(process, Flow), atoll_flow_frame:new())
+            after
+                atoll_watch_traffic:leave()
+            end;
+        {error, Sentence} ->
+            _ = send(Socket, event("trouble", {[{error, unicode:characters_to_binary(Sentence)}]})),
+            closed
+    end.
+
+flowing(Socket, Flow, Ref, Writer0) ->
+    receive
+        {atoll_flow, Flow, Frame0} ->
+            {Object, Writer} = atoll_flow_frame:object(together(Flow, Frame0), Writer0),
+            case send(Socket, event("frame", Object)) of
+                ok -> flowing(Socket, Flow, Ref, Writer);
+                {error, _} -> closed
+            end;
+        {'DOWN', Ref, process, Flow, _} -> closed;
+        %% Whoever ends the server says so to this process.
+        {'EXIT', _, _} -> closed
+    end.
+
+together(Flow, Frame) ->
+    receive {atoll_flow, Flow, Next} -> together(Flow, atoll_flow_frame:joined(Frame, Next)) after 0 -> Frame end.
+
+event(Name, Object) -> ["event: ", Name, "\ndata: ", atoll_cli_json:encode(Object), "\n\n"].
 
 %% TLS or none
 

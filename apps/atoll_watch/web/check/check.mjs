@@ -9,6 +9,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { Cluster, HOSTILE, LONG, RTL, SCRIPT } from './cluster.mjs';
+import { frames } from './flow.mjs';
 import { Server, TOKEN, unlikeAnswer } from './server.mjs';
 
 const [browser, dir, contractFile, shots, link] = process.argv.slice(2);
@@ -63,7 +64,10 @@ const VIEWS = [
   ['rules', '#/alarms?show=rules', '10,000'],
   ['notifications', '#/notifications', `A report with ${SCRIPT} in it`],
   ['topology', '#/topology', 'Circuits'],
-  ['connections', '#/connections', 'overlay']
+  ['connections', '#/connections', 'overlay'],
+  ['traffic', '#/traffic?trace=yes', 'Busiest in the last second'],
+  ['traffic-queues', `#/traffic?as=queues&node=${UP}`, '24 schedulers'],
+  ['traffic-mailboxes', `#/traffic?as=mailboxes&node=${UP}`, 'orders']
 ];
 
 const seen = async (page, text) => page.waitForFunction(text => document.querySelector('main')?.innerText.includes(text)
@@ -339,6 +343,41 @@ const real = async chrome => {
   await context.close();
 };
 
+/** Pictures a second that a recording of many nodes is to be played with. */
+const PICTURES = 30;
+const PLAYED_MS = 4000;
+
+/** A recording is played without a cluster, wound back and saved; how many pictures a second that makes. */
+const recorded = async (chrome, server) => {
+  const where = 'recording';
+  const { page, close } = await opened(chrome, server, where, { viewport: { width: 1280, height: 900 } }, '#/traffic');
+  await page.getByText('arcs of the last second').waitFor();
+  const names = Array.from({ length: 1000 }, (_, i) => `reef${i}@10.0.${Math.floor(i / 250)}.${i % 250}`);
+  const text = frames(names, 40, 5000, 60).map(line => JSON.stringify(line)).join('\n');
+  server.refuses = true;
+  server.cut();
+  await page.locator('input[type=file]').setInputFiles({ name: 'many.flow', mimeType: 'text/plain', buffer: Buffer.from(text) });
+  await page.getByText('1,000 nodes, 25 groups').waitFor();
+  const drawn = () => page.locator('canvas.flowing').evaluate(canvas => Number(canvas.dataset.drawn));
+  const [first, began] = [await drawn(), Date.now()];
+  await page.waitForTimeout(PLAYED_MS);
+  const pictures = 1000 * (await drawn() - first) / (Date.now() - began);
+  console.log(`1,000 nodes and 5,000 arcs: ${pictures.toFixed(1)} pictures a second`);
+  is(where, `there are ${pictures.toFixed(1)} pictures a second`, pictures >= PICTURES);
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.screenshot({ path: join(shots, 'traffic-many.png') });
+  await page.getByLabel('Time').fill('2000');
+  await page.getByText('2.0 s').waitFor();
+  is(where, 'a film that was wound back does not stand', await page.getByRole('button', { name: 'Play' }).count() === 1);
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save' }).click()]);
+  const saved = readFileSync(await download.path(), 'utf8').trim().split('\n');
+  is(where, `${saved.length} frames were saved`, saved.length === 60);
+  await page.locator('input[type=file]').setInputFiles({ name: 'no.flow', mimeType: 'text/plain', buffer: Buffer.from('{"v":1,"t":0}\nno\n') });
+  await page.getByText('line 2: it is no JSON').waitFor();
+  server.refuses = false;
+  await close();
+};
+
 const chrome = await chromium.launch({ executablePath: browser, args: ['--no-sandbox'] });
 const server = await serve(48);
 try {
@@ -346,7 +385,7 @@ try {
   const only = process.env.ONLY?.split(',');
   const parts = {
     looks: async () => { for (const scheme of process.env.LOOK?.split(',') ?? ['light', 'dark']) for (const width of [1600, 360]) await looks(chrome, server, scheme, width); },
-    locked: () => locked(chrome, server), hands: () => hands(chrome, server), away: () => away(chrome, server), happens: () => happens(chrome, server), many: () => many(chrome)
+    locked: () => locked(chrome, server), hands: () => hands(chrome, server), away: () => away(chrome, server), happens: () => happens(chrome, server), recorded: () => recorded(chrome, server), many: () => many(chrome)
   };
   for (const [name, part] of Object.entries(link === undefined ? parts : { real: () => real(chrome) })) {
     if (only?.includes(name) === false) continue;

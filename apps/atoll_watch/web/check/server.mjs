@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
+import { frames } from './flow.mjs';
 
 export const TOKEN = 'the-token';
 const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -91,6 +92,7 @@ export class Server {
     }
     if (!/atoll_watch=yes/.test(request.headers.cookie ?? '')) return say(401, { error: 'The token is wrong.' });
     if (path[2] === 'events') return this.stream(response);
+    if (path[2] === 'traffic') return this.flow(url.searchParams.get('load'), response);
     const [status, data] = this.said(request.method, path.slice(2), url.searchParams, body) ?? [404, { error: 'There is no such thing.' }];
     if (data !== undefined) this.faults.push(...unlikeAnswer(this.contract, request.method, url.pathname, status, data));
     say(status, data);
@@ -101,6 +103,18 @@ export class Server {
     this.streams.add(response);
     response.on('close', () => this.streams.delete(response));
     response.write(`event: cluster\ndata: ${JSON.stringify(this.cluster.cluster(Date.now()))}\n\n`);
+  }
+
+  /** Frames as the watch sends them, again from the first one after a while. */
+  flow(load, response) {
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    const names = [...this.cluster.nodes.keys()].sort();
+    const lines = frames(names, Math.max(4, Math.ceil(names.length / 6)), 3 * names.length, 200, load === null ? undefined : names.indexOf(load));
+    let at = 0;
+    const next = () => { response.write(`event: frame\ndata: ${JSON.stringify(lines[at % lines.length])}\n\n`); at += 1; };
+    next();
+    const each = setInterval(next, 200);
+    response.on('close', () => clearInterval(each));
   }
 
   file(path, response) {

@@ -80,6 +80,8 @@ const of = (node: string): string => `nodes/${encodeURIComponent(node)}`;
 export type Ask<Answer> = (signal?: AbortSignal) => Promise<Answer>;
 
 export const events = `${BASE}events`;
+/** A stream of frames, see docs/traffic.md. */
+export const traffic = (params: { trace: string | undefined; load: string | undefined }): string => `${BASE}traffic${query(params)}`;
 export const cluster: Ask<contract.Cluster> = signal => got('cluster', {}, signal);
 export const nodes: Ask<contract.Node[]> = signal => all('nodes', {}, 10_000, signal);
 export const metrics: Ask<contract.Metric[]> = signal => all('metrics', {}, 5000, signal);

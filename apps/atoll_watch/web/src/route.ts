@@ -2,7 +2,7 @@
 // What is shown stands in the address, after the `#`, so that any view can be linked:
 // `#/node/shop@host?tab=processes`. The rest of a view's state is lost with it.
 
-export const VIEWS = ['overview', 'node', 'metrics', 'alarms', 'notifications', 'topology', 'connections'] as const;
+export const VIEWS = ['overview', 'node', 'metrics', 'alarms', 'notifications', 'topology', 'connections', 'traffic'] as const;
 export type View = (typeof VIEWS)[number];
 
 export interface Route {

@@ -17,15 +17,16 @@ import { NotificationsView } from './notifications.js';
 import { OverviewView } from './overview.js';
 import { LevelMark, Trouble } from './parts.js';
 import { TopologyView } from './topology.js';
+import { TrafficView } from './traffic.js';
 
 const TITLES: Record<View, string> = {
   overview: 'Overview', node: 'Node', metrics: 'Metrics', alarms: 'Alarms',
-  notifications: 'Notifications', topology: 'Topology', connections: 'Connections'
+  notifications: 'Notifications', topology: 'Topology', connections: 'Connections', traffic: 'Traffic'
 };
 
 const SHOWN: Record<View, (props: { route: Route }) => ComponentChildren> = {
   overview: OverviewView, node: NodeView, metrics: MetricsView, alarms: AlarmsView,
-  notifications: NotificationsView, topology: TopologyView, connections: ConnectionsView
+  notifications: NotificationsView, topology: TopologyView, connections: ConnectionsView, traffic: TrafficView
 };
 
 const LookSwitch = () => {

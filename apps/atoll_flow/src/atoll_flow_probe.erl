@@ -1,0 +1,476 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What counts the traffic of a node that is observed. It is put into the running node ({@link atoll_view_put}) with its parts,
+%% stands alone, and takes functions of OTP that every node has loaded.
+%%
+%% Promised: it looks when it is asked and at no other time. It traces as long as somebody who asks wants that, never more than
+%% {@link atoll_flow_governor} lets it; its own node's traffic with programs that look is not counted. Several may ask at once,
+%% and there is one process that traces. It is gone when the last one that asked has left or is lost, in whatever way, and with it
+%% go its flags, patterns, process and modules.
+%%
+%% Not promised: that old code stays away if it is killed by force on its node. Then its modules stay until the next one there ends;
+%% its flags and its session end with it, and patterns of OTP 25 and 26 stay.
+%%
+%% What it says counts from some time on, `epoch': who asks again takes the difference.
+-module(atoll_flow_probe).
+
+-behaviour(gen_server).
+
+-export([modules/0, version/0, start/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-export_type([look/0, wants/0, request/0, answer/0, load/0]).
+
+-type wants() :: #{
+    %% Whether messages are counted one by one, by tracing.
+    trace := boolean(),
+    %% By whom they are sent, too.
+    by := any | name | module,
+    %% Above so many messages a second only a part of them is traced.
+    limit := pos_integer(),
+    %% Run queues, migrations and mailboxes, too.
+    load := boolean()
+}.
+
+-type look() :: #{
+    %% Monotonic time there, in microseconds.
+    at := integer(),
+    %% Unlike that of any other life of the node.
+    life := term(),
+    %% Its s_groups, where it has any implementation of them.
+    groups := [{Group :: term(), [node()]}] | none,
+    %% The nodes that it is visibly connected with.
+    peers := [node()],
+    %% What has left over each connection: packets, which are messages and what else the runtime sends; and bytes.
+    connections := [{node(), Packets :: non_neg_integer() | unknown, Bytes :: non_neg_integer() | unknown}],
+    tracing := off | busy | #{epoch := reference(), share := float(), whole := boolean(), seen := non_neg_integer(), longest := non_neg_integer()},
+    sent := [{atoll_flow_counts:key(), number(), number()}],
+    load := none | load()
+}.
+
+-type load() :: #{
+    queues := [non_neg_integer()],
+    %% Processes that were seen on another scheduler than before, since the epoch.
+    migrations := [{From :: pos_integer(), To :: pos_integer(), pos_integer()}],
+    %% Of registered processes, the longest.
+    mailboxes := [{Name :: atom(), non_neg_integer()}],
+    topology := term()
+}.
+
+%% It comes as `{atoll_flow_probe, From, Request}', and `{From, Answer}' goes to the alias From.
+-type request() :: {look, Watcher :: pid(), Version :: term(), wants()} | {leave, Watcher :: pid()}.
+-type answer() :: {ok, look()} | {error, other_version} | ok.
+
+-record(tracing, {
+    epoch :: reference(),
+    of_what :: atoll_flow_tracing:what(),
+    by :: any | name | module,
+    limit :: pos_integer(),
+    flags :: atoll_flow_tracing:tracing(),
+    governor :: atoll_flow_governor:governor(),
+    counts :: atoll_flow_counts:counts(),
+    %% What is traced counts from then until then, by the VM's clock: an atom is later than all.
+    opened :: integer(),
+    closed = never :: integer() | never,
+    %% All that is under way has come when this comes.
+    draining = none :: none | reference(),
+    timer = none :: none | reference(),
+    uncounted = 0 :: non_neg_integer(),
+    seen = 0 :: non_neg_integer(),
+    %% So many waited at most.
+    longest = 0 :: non_neg_integer(),
+    names = #{} :: #{pid() => atom()},
+    %% The groups of this node, and the first of them that it shares with each other node.
+    own = [] :: [term()],
+    shared = #{} :: #{node() => Group :: term()},
+    %% Where each process ran last, and how often from where to where.
+    ran = #{} :: #{pid() => pos_integer()},
+    migrations = #{} :: #{{pos_integer(), pos_integer()} => pos_integer()}
+}).
+
+-record(state, {
+    watchers = #{} :: #{pid() => {reference(), wants()}},
+    tracing = off :: off | busy | #tracing{},
+    %% Who waits until all that was sent before he asked is counted.
+    flushing = [] :: [{reference(), From :: reference()}],
+    groups = none :: none | [{term(), [node()]}],
+    groups_at = none :: none | integer()
+}).
+
+-define(PARTS, [atoll_flow_governor, atoll_flow_counts, atoll_flow_tracing]).
+-define(UNASKED_MS, 5000).
+-define(BACKLOG, 10000).
+%% So many are counted before it is looked how many wait.
+-define(AT_ONCE, 250).
+-define(MOST_KNOWN, 20000).
+-define(MOST_NAMES, 1000).
+-define(LONGEST, 5).
+-define(GROUPS_US, 1000000).
+-define(PURGES, 1000).
+%% As atoll_view_join calls programs that look.
+-define(VIEWS, "atoll_view_").
+
+%% @doc What is put into a node; the order is that in which it is.
+-spec modules() -> [module()].
+modules() -> ?PARTS ++ [?MODULE].
+
+%% @doc Two of the same version are the same code.
+-spec version() -> term().
+version() -> [Module:module_info(md5) || Module <- modules()].
+
+%% @doc Starts it. Its modules go when nobody asks it within five seconds: who has started it asks at once.
+-spec start() -> ok.
+start() ->
+    case gen_server:start({local, ?MODULE}, ?MODULE, [], []) of
+        {ok, _} -> ok;
+        {error, {already_started, _}} -> ok;
+        ignore -> ok
+    end.
+
+%% @private
+-spec init([]) -> {ok, #state{}, timeout()} | ignore.
+init([]) ->
+    %% The one before this may have taken them away just now.
+    case lists:all(fun(Module) -> erlang:function_exported(Module, module_info, 0) end, modules()) of
+        true ->
+            true = group_leader(whereis(init), self()),
+            _ = process_flag(trap_exit, true),
+            _ = process_flag(priority, high),
+            {ok, #state{}, ?UNASKED_MS};
+        false ->
+            ignore
+    end.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #state{}) -> no_return().
+handle_call(Request, _From, _) -> error({unknown_call, Request}).
+
+%% @private
+-spec handle_cast(term(), #state{}) -> no_return().
+handle_cast(Message, _) -> error({unknown_message, Message}).
+
+%% @private What others send it, whom it never asked, is let go.
+-spec handle_info(Message, #state{}) -> {noreply, #state{}} | {stop, normal, #state{}} when
+    Message ::
+        tuple() %% of tracing
+        | {?MODULE, From :: reference(), request()}
+        | {?MODULE, groups, none | [{term(), [node()]}]}
+        | {trace_delivered, all, reference()}
+        | {timeout, reference(), govern}
+        | {'DOWN', reference(), process, pid(), term()}
+        | timeout
+        | term().
+handle_info(Trace, #state{tracing = #tracing{}} = State0) when element(1, Trace) =:= trace_ts ->
+    %% What comes is counted by the groups as they are now.
+    #state{tracing = Tracing} = State = grouped(State0),
+    {noreply, State#state{tracing = governed(counted(Trace, ?AT_ONCE, Tracing))}};
+handle_info({?MODULE, groups, Groups}, State) ->
+    {noreply, in_groups(Groups, State)};
+handle_info({?MODULE, From, {look, Watcher, Version, Wants}}, State0) ->
+    case version() of
+        Version ->
+            case traced(watched(Watcher, Wants, State0)) of
+                #state{tracing = #tracing{flags = Flags}, flushing = Waiting} = State ->
+                    {noreply, State#state{flushing = [{atoll_flow_tracing:delivered(Flags), From} | Waiting]}};
+                State ->
+                    {noreply, answered(From, State)}
+            end;
+        _ ->
+            ok = reply(From, {error, other_version}),
+            unless_alone(State0)
+    end;
+handle_info({?MODULE, From, {leave, Watcher}}, State0) ->
+    %% What it has set is taken back before he hears that it is.
+    State = traced(left(Watcher, State0)),
+    ok = reply(From, ok),
+    unless_alone(State);
+handle_info({trace_delivered, all, Ref}, #state{flushing = Waiting} = State0) ->
+    State = case State0 of
+        #state{tracing = #tracing{draining = Ref, counts = Counts} = Tracing} ->
+            State0#state{tracing = stepped(drained, Tracing#tracing{draining = none, counts = atoll_flow_counts:folded(Counts)})};
+        #state{} -> State0
+    end,
+    case lists:keytake(Ref, 1, Waiting) of
+        {value, {_, From}, Others} -> {noreply, answered(From, State#state{flushing = Others})};
+        false -> {noreply, State}
+    end;
+handle_info({timeout, Timer, govern}, #state{tracing = #tracing{timer = Timer} = Tracing} = State) ->
+    {noreply, State#state{tracing = governed(Tracing#tracing{timer = none})}};
+handle_info({'DOWN', _, process, Watcher, _}, State) ->
+    unless_alone(traced(left(Watcher, State)));
+handle_info(timeout, State) ->
+    {stop, normal, State};
+handle_info(_, State) ->
+    unless_alone(State).
+
+unless_alone(#state{watchers = Watchers} = State) when map_size(Watchers) =:= 0 -> {stop, normal, State};
+unless_alone(State) -> {noreply, State}.
+
+watched(Watcher, Wants, #state{watchers = Watchers} = State) ->
+    Ref = case Watchers of #{Watcher := {Is, _}} -> Is; #{} -> monitor(process, Watcher) end,
+    State#state{watchers = Watchers#{Watcher => {Ref, Wants}}}.
+
+left(Watcher, #state{watchers = Watchers} = State) ->
+    case maps:take(Watcher, Watchers) of
+        {{Ref, _}, Others} -> _ = demonitor(Ref, [flush]), State#state{watchers = Others};
+        error -> State
+    end.
+
+reply(From, Answer) ->
+    _ = erlang:send(From, {From, Answer}, [noconnect, nosuspend]),
+    ok.
+
+%% Tracing is what all who ask want together; another one begins anew.
+traced(#state{watchers = Watchers, tracing = Tracing} = State) ->
+    All = [Wants || {_, Wants} <- maps:values(Watchers)],
+    What = #{sent => lists:any(fun(#{trace := Trace}) -> Trace end, All), schedulers => lists:any(fun(#{load := Load}) -> Load end, All)},
+    By = hd([By || #{trace := true, by := By} <- All, By =/= any] ++ [any]),
+    Limit = lists:min([Limit || #{limit := Limit} <- All] ++ [1000000]),
+    case {What, Tracing} of
+        {_, #tracing{of_what = What, by = By, limit = Limit}} -> State;
+        {#{sent := false, schedulers := false}, _} -> State#state{tracing = ended(Tracing)};
+        {#{sent := true}, #tracing{of_what = #{sent := true}, by = By, limit = Limit}} -> State#state{tracing = otherwise(What, Tracing)};
+        {_, busy} -> State#state{tracing = began(What, By, Limit, State)};
+        {_, _} -> off = ended(Tracing), State#state{tracing = began(What, By, Limit, State)}
+    end.
+
+began(What, By, Limit, #state{groups = Groups}) ->
+    case atoll_flow_tracing:start(What) of
+        {ok, Flags} ->
+            ok = atoll_flow_tracing:open(Flags),
+            {Opened, Now} = {erlang:monotonic_time(), now_us()},
+            governed(by_groups(Groups, #tracing{
+                epoch = make_ref(), of_what = What, by = By, limit = Limit, flags = Flags, opened = Opened, counts = atoll_flow_counts:new(meters(Now)),
+                governor = atoll_flow_governor:new(#{limit => Limit, backlog => ?BACKLOG}, Now)
+            }));
+        {error, busy} ->
+            busy
+    end.
+
+%% What was counted stays.
+otherwise(What, #tracing{flags = Before, governor = Governor, draining = Draining} = Tracing) ->
+    ok = atoll_flow_tracing:stop(Before),
+    case atoll_flow_tracing:start(What) of
+        {ok, Flags} ->
+            _ = [ok = atoll_flow_tracing:open(Flags) || atoll_flow_governor:is_open(Governor)],
+            Tracing#tracing{of_what = What, flags = Flags, draining = case Draining of none -> none; _ -> atoll_flow_tracing:delivered(Flags) end};
+        {error, busy} ->
+            busy
+    end.
+
+ended(#tracing{flags = Flags, timer = Timer}) ->
+    _ = [erlang:cancel_timer(Timer) || Timer =/= none],
+    ok = atoll_flow_tracing:stop(Flags),
+    off;
+ended(_) ->
+    off.
+
+%% Of what waits only so many are taken before it is looked how many wait.
+counted(Trace, Left, #tracing{uncounted = N, opened = Opened, closed = Closed} = Tracing0) ->
+    Tracing1 = Tracing0#tracing{uncounted = N + 1},
+    Tracing = case element(tuple_size(Trace), Trace) of
+        Time when Time >= Opened, Time =< Closed -> noted(Trace, Tracing1);
+        %% It was sent in the moment that it takes to begin or to stop, and the connection's bytes are those of within it.
+        _ -> Tracing1
+    end,
+    case Left of
+        0 -> Tracing;
+        _ ->
+            receive
+                Next when element(1, Next) =:= trace_ts -> counted(Next, Left - 1, Tracing)
+            after 0 -> Tracing
+            end
+    end.
+
+noted({trace_ts, From, send, Message, To, _}, Tracing) ->
+    Kind = case Message of {'$gen_call', {_, _}, _} -> call; _ -> message end,
+    sent(From, Kind, peer(To), erlang:external_size(Message), Tracing);
+noted({trace_ts, From, call, {erlang, Function, Args}, _}, Tracing) ->
+    {Kind, Of} = case {Function, Args} of
+        {monitor, [_, Is | _]} -> {monitor, Is};
+        {link, [Is]} -> {link, Is};
+        {exit, [Is, _]} -> {exit, Is}
+    end,
+    sent(From, Kind, peer(Of), 0, Tracing);
+%% The number of the scheduler stands beside the function, on one side of it or on the other.
+noted({trace_ts, Pid, in, One, Other, _}, #tracing{ran = Ran, migrations = Migrations} = Tracing) ->
+    Scheduler = case is_integer(One) of true -> One; false -> Other end,
+    case Ran of
+        #{Pid := Scheduler} -> Tracing;
+        #{Pid := Before} ->
+            Tracing#tracing{ran = Ran#{Pid := Scheduler}, migrations = maps:update_with({Before, Scheduler}, fun(N) -> N + 1 end, 1, Migrations)};
+        #{} when map_size(Ran) < ?MOST_KNOWN -> Tracing#tracing{ran = Ran#{Pid => Scheduler}};
+        #{} -> Tracing#tracing{ran = #{Pid => Scheduler}}
+    end;
+noted(_, Tracing) ->
+    Tracing.
+
+peer({_, Node}) -> Node;
+peer(Of) -> node(Of).
+
+sent(From, Kind, Peer, Size, #tracing{counts = Counts, by = Asked, own = Own, shared = Shared} = Tracing0) ->
+    {By, Tracing} = case Asked of any -> {any, Tracing0}; _ -> by(From, Asked, Tracing0) end,
+    Way = {Own, case Shared of #{Peer := Group} -> {ok, Group}; #{} -> none end},
+    Tracing#tracing{counts = atoll_flow_counts:add(Peer, Way, Kind, By, Size, Counts)}.
+
+by(Pid, Asked, #tracing{names = Names} = Tracing) ->
+    case Names of
+        #{Pid := Name} -> {Name, Tracing};
+        #{} ->
+            Name = case Asked of name -> name(Pid); module -> module(Pid) end,
+            Kept = case map_size(Names) < ?MOST_KNOWN of true -> Names; false -> #{} end,
+            {Name, Tracing#tracing{names = Kept#{Pid => Name}}}
+    end.
+
+name(Pid) ->
+    case is_pid(Pid) andalso erlang:process_info(Pid, registered_name) of
+        {registered_name, Name} -> Name;
+        _ -> unnamed
+    end.
+
+%% As proc_lib has it, of processes that it has started.
+module(Pid) ->
+    case is_pid(Pid) andalso erlang:process_info(Pid, [initial_call, dictionary]) of
+        [{initial_call, {Module, _, _}}, {dictionary, Dictionary}] ->
+            case lists:keyfind('$initial_call', 1, Dictionary) of
+                {_, {Its, _, _}} -> Its;
+                false -> Module
+            end;
+        _ -> gone
+    end.
+
+governed(#tracing{uncounted = N, seen = Seen, longest = Longest} = Tracing) ->
+    {message_queue_len, Waiting} = erlang:process_info(self(), message_queue_len),
+    stepped({seen, N, Waiting}, Tracing#tracing{uncounted = 0, seen = Seen + N, longest = max(Longest, Waiting)}).
+
+stepped(Event, #tracing{governor = Governor0, flags = Flags, counts = Counts} = Tracing) ->
+    Now = now_us(),
+    {Action, Governor} = atoll_flow_governor:step(Event, Now, Governor0),
+    timed(Now, case Action of
+        none ->
+            Tracing#tracing{governor = Governor};
+        close ->
+            Until = erlang:monotonic_time(),
+            Closed = atoll_flow_counts:closed(meters(Now), Counts),
+            ok = atoll_flow_tracing:close(Flags),
+            Tracing#tracing{governor = Governor, counts = Closed, closed = Until, draining = atoll_flow_tracing:delivered(Flags)};
+        open ->
+            ok = atoll_flow_tracing:open(Flags),
+            From = erlang:monotonic_time(),
+            Meters = meters(Now),
+            Opened = case atoll_flow_governor:is_whole(Governor) of
+                true -> atoll_flow_counts:whole(Meters, Counts);
+                false -> atoll_flow_counts:opened(Meters, Counts)
+            end,
+            Tracing#tracing{governor = Governor, counts = Opened, opened = From, closed = never, ran = #{}}
+    end).
+
+timed(Now, #tracing{timer = none, governor = Governor} = Tracing) ->
+    case atoll_flow_governor:due(Governor) of
+        none -> Tracing;
+        Due -> Tracing#tracing{timer = erlang:start_timer(max(1, (Due - Now + 999) div 1000), self(), govern)}
+    end;
+timed(Now, #tracing{timer = Timer} = Tracing) ->
+    _ = erlang:cancel_timer(Timer),
+    timed(Now, Tracing#tracing{timer = none}).
+
+now_us() -> erlang:monotonic_time(microsecond).
+
+meters(Now) -> {Now, maps:from_list([{Node, Bytes} || {Node, _, Bytes} <- connections(), Bytes =/= unknown])}.
+
+%% The VM counts on its own sockets; of others the carrier knows.
+connections() ->
+    Known = [{Node, carried(Controller)} || {Node, Controller} <- erlang:system_info(dist_ctrl), not is_view(Node)],
+    Others = case [Node || {Node, unknown} <- Known] =/= [] andalso erlang:function_exported(atoll, links, 0) of
+        true -> maps:from_list([{Node, carrier(Link)} || #{node := Node} = Link <- called(atoll, links)]);
+        false -> #{}
+    end,
+    [case Is of unknown -> {Packets, Bytes} = maps:get(Node, Others, {unknown, unknown}), {Node, Packets, Bytes}; {Packets, Bytes} -> {Node, Packets, Bytes} end || {Node, Is} <- Known].
+
+carried(Port) when is_port(Port) ->
+    case inet:getstat(Port, [send_cnt, send_oct]) of
+        {ok, Stat} -> {proplists:get_value(send_cnt, Stat), proplists:get_value(send_oct, Stat)};
+        {error, _} -> unknown
+    end;
+carried(_) ->
+    unknown.
+
+carrier(#{bytes_out := Bytes, channels := Channels}) -> {lists:sum([Packets || #{packets := Packets} <- maps:values(Channels)]), Bytes};
+carrier(#{bytes_out := Bytes}) -> {unknown, Bytes}.
+
+called(M, F) -> apply(M, F, []).
+
+is_view(Node) -> lists:prefix(?VIEWS, atom_to_list(Node)).
+
+answered(From, #state{} = State0) ->
+    #state{groups = Groups, tracing = Tracing, watchers = Watchers} = State = grouped(State0),
+    Load = lists:any(fun({_, #{load := Is}}) -> Is end, maps:values(Watchers)),
+    ok = reply(From, {ok, #{
+        at => now_us(),
+        life => {os:getpid(), erlang:system_info(creation), erlang:system_info(start_time)},
+        groups => Groups,
+        peers => [Node || Node <- nodes(), not is_view(Node)],
+        connections => connections(),
+        tracing => told(Tracing),
+        sent => case Tracing of #tracing{counts = Counts} -> [Is || {{Peer, _, _, _}, _, _} = Is <- atoll_flow_counts:totals(Counts), not is_view(Peer)]; _ -> [] end,
+        load => case Load of true -> load(Tracing); false -> none end
+    }}),
+    State.
+
+told(#tracing{epoch = Epoch, governor = Governor, seen = Seen, uncounted = N, longest = Longest}) ->
+    Share = atoll_flow_governor:share(now_us(), Governor),
+    #{epoch => Epoch, share => Share, whole => Share > 0.999, seen => Seen + N, longest => Longest};
+told(Is) -> Is.
+
+load(Tracing) ->
+    Registered = lists:sublist(registered(), ?MOST_NAMES),
+    Lengths = [{Length, Name} || Name <- Registered, {message_queue_len, Length} <- [length_of(whereis(Name))]],
+    #{
+        queues => erlang:statistics(run_queue_lengths),
+        migrations => case Tracing of #tracing{migrations = Is} -> [{From, To, N} || {{From, To}, N} <- maps:to_list(Is)]; _ -> [] end,
+        mailboxes => [{Name, Length} || {Length, Name} <- lists:sublist(lists:reverse(lists:sort(Lengths)), ?LONGEST)],
+        topology => erlang:system_info(cpu_topology)
+    }.
+
+length_of(Pid) when is_pid(Pid) -> erlang:process_info(Pid, message_queue_len);
+length_of(_) -> undefined.
+
+%% Atoll's are read at once. Those of another implementation may take their time: they come by a process of their own, once a second.
+grouped(#state{groups_at = At} = State) ->
+    Now = now_us(),
+    case {whereis(atoll_sup), erlang:function_exported(s_group, own_s_groups, 0)} of
+        {Pid, true} when is_pid(Pid) -> in_groups(own_groups(), State);
+        {_, true} when At =:= none; Now - At >= ?GROUPS_US ->
+            Self = self(),
+            _ = spawn(fun() -> Self ! {?MODULE, groups, own_groups()} end),
+            State#state{groups_at = Now};
+        {_, true} -> State;
+        {_, false} -> in_groups(none, State)
+    end.
+
+in_groups(Groups, #state{groups = Groups} = State) -> State;
+in_groups(Groups, #state{tracing = #tracing{} = Tracing} = State) -> State#state{groups = Groups, tracing = by_groups(Groups, Tracing)};
+in_groups(Groups, State) -> State#state{groups = Groups}.
+
+by_groups(none, Tracing) -> by_groups([], Tracing);
+by_groups(Groups, Tracing) ->
+    %% The first stands last.
+    Tracing#tracing{own = [Group || {Group, _} <- Groups], shared = maps:from_list([{Node, Group} || {Group, Nodes} <- lists:reverse(Groups), Node <- Nodes])}.
+
+own_groups() ->
+    try [{Group, Nodes} || {Group, Nodes} <- called(s_group, own_s_groups)]
+    catch _:_ -> none
+    end.
+
+%% @private As atoll_watch_agent does: a process that runs OTP's code alone takes the modules away.
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, #state{tracing = Tracing}) ->
+    off = ended(Tracing),
+    true = unregister(?MODULE),
+    Purges = [{lists, any, [fun code:soft_purge/1, lists:duplicate(?PURGES, Module)]} || Module <- modules()],
+    {Modules, Functions, Args} = lists:unzip3(Purges ++ [{code, delete, [Module]} || Module <- modules()] ++ Purges),
+    Last = spawn(lists, zipwith3, [fun erlang:apply/3, Modules, Functions, Args]),
+    try register(?MODULE, Last) of
+        true -> ok
+    catch
+        error:badarg -> ok
+    end.

@@ -1,0 +1,301 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% The traffic of nodes of a plain erl, without Atoll: what a script sends is what is counted, and nothing of it stays.
+-module(atoll_flow_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([
+    what_a_script_sends_is_counted_exactly/1,
+    what_a_message_is_and_who_sends_it_is_told/1,
+    above_the_limit_it_samples_and_says_so/1,
+    a_program_that_traces_already_is_left_alone/1,
+    nothing_stays_when_it_ends_or_is_killed/1,
+    an_agent_that_is_killed_is_replaced_and_nothing_is_counted_twice/1,
+    a_node_that_is_killed_is_traced_again_when_it_is_back/1,
+    two_who_look_count_the_same/1,
+    the_commands_print_and_record_it/1
+]).
+
+-import(atoll_watch_peers, [call/4, call/5, await/2]).
+
+-define(LATE_MS, 60000).
+-define(PROBE, atoll_flow_probe).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [what_a_script_sends_is_counted_exactly, what_a_message_is_and_who_sends_it_is_told, above_the_limit_it_samples_and_says_so, a_program_that_traces_already_is_left_alone,
+     nothing_stays_when_it_ends_or_is_killed, an_agent_that_is_killed_is_replaced_and_nothing_is_counted_twice, a_node_that_is_killed_is_traced_again_when_it_is_back,
+     two_who_look_count_the_same, the_commands_print_and_record_it].
+
+%% A chain: the ends are not connected.
+init_per_suite(Config) ->
+    {Holder, [A, {_, B} = Middle, C]} = atoll_watch_peers:start(fun() ->
+        [atoll_flow_script:load(atoll_watch_peers:watched(["-connect_all", "false" | Args])) || Args <- [[], ["-mode", "embedded"], []]]
+    end),
+    [true = call(Peer, net_kernel, connect_node, [B]) || Peer <- [A, C]],
+    ok = call(Middle, atoll_flow_script, echo, []),
+    Dir = atoll_cli_os:new_dir(),
+    Cookie = filename:join(Dir, "cookie"),
+    ok = file:write_file(Cookie, atoll_watch_peers:cookie()),
+    [{holder, Holder}, {peers, [A, Middle, C]}, {dir, Dir}, {cookie, Cookie} | Config].
+
+end_per_suite(Config) ->
+    ok = atoll_watch_peers:stop(proplists:get_value(holder, Config)),
+    atoll_cli_os:remove_dir(proplists:get_value(dir, Config)).
+
+peers(Config) -> proplists:get_value(peers, Config).
+
+target(Config) ->
+    [{_, Node} | _] = peers(Config),
+    {joined, "stock", #{nodes => [Node], cookie_file => proplists:get_value(cookie, Config)}}.
+
+observing(Options, Config, Fun) ->
+    atoll_cli_line:as_node(fun() ->
+        {ok, Flow} = atoll_flow:start_link(target(Config), Options),
+        try
+            ok = atoll_flow:settle(Flow, ?LATE_MS),
+            Fun(Flow)
+        after
+            ok = gen_server:stop(Flow)
+        end
+    end).
+
+counted(Flow) ->
+    ok = atoll_flow:settle(Flow, ?LATE_MS),
+    Totals = atoll_flow_sums:totals(atoll_flow:sums(Flow)),
+    fun(From, To, Kind) ->
+        Found = [Sum || {{F, T, _, K, _}, Sum} <- maps:to_list(Totals), {F, T, K} =:= {From, To, Kind}],
+        {lists:sum([C || {C, _} <- Found]), lists:sum([B || {_, B} <- Found])}
+    end.
+
+what_a_script_sends_is_counted_exactly(Config) ->
+    [{_, A} = PeerA, {_, B} = PeerB, {_, C}] = peers(Config),
+    Pings = atoll_tier:size(flow_messages) div 2,
+    Links = fun() -> [lists:sort(call(Peer, erlang, nodes, [])) || Peer <- peers(Config)] end,
+    Before = Links(),
+    observing(#{trace => true}, Config, fun(Flow) ->
+        ?assertEqual(lists:sort([A, B, C]), [Node || {{free, Node}, [{Node, up}]} <- atoll_flow:agents(Flow)]),
+        ok = call(PeerA, atoll_flow_script, ping, [B, Pings], ?LATE_MS),
+        Sizes = call(PeerA, atoll_flow_script, sized, [B, [1, 1000, 100000]]),
+        Counted = counted(Flow),
+        {Count, Bytes} = Counted(A, B, message),
+        ?assertEqual({Pings + 3, Pings}, {Count, element(1, Counted(B, A, message)) - 3}),
+        %% All pings are of one size.
+        ?assertEqual(0, (Bytes - lists:sum(Sizes)) rem Pings),
+        ?assertEqual({0, 0}, Counted(A, C, message)),
+        %% What the connection has carried is more packets than these, and not many.
+        {Packets, Wire} = Counted(A, B, wire),
+        ?assert(Packets >= Pings + 3),
+        ?assert(Packets < Pings + 1000),
+        ?assert(Wire > lists:sum(Sizes)),
+        #{nodes := Nodes, shares := Shares} = atoll_flow:status(Flow),
+        ?assertEqual([up], lists:usort([Is || {_, Is} <- Nodes])),
+        ?assertEqual([1.0], lists:usort([Share || {_, Share} <- Shares])),
+        ?assertEqual(Before, Links()),
+        Tables = atoll_flow_table:of_sums(messages, atoll_flow:sums(Flow)),
+        {All, 0} = atoll_flow_table:between(Tables),
+        ?assertEqual(2 * (Pings + 3), All)
+    end),
+    _ = PeerB.
+
+what_a_message_is_and_who_sends_it_is_told(Config) ->
+    [{_, A} = PeerA, {_, B}, _] = peers(Config),
+    observing(#{trace => true, by => name}, Config, fun(Flow) ->
+        ok = call(PeerA, atoll_flow_script, kinds, [B]),
+        ok = call(PeerA, atoll_flow_script, ping, [B, 10]),
+        Counted = counted(Flow),
+        %% erpc and gen_server monitor, too.
+        ?assertEqual({1, 3, 2}, {element(1, Counted(A, B, call)), element(1, Counted(A, B, link)), element(1, Counted(A, B, exit))}),
+        ?assert(element(1, Counted(A, B, monitor)) >= 3),
+        Totals = maps:to_list(atoll_flow_sums:totals(atoll_flow:sums(Flow))),
+        ?assertEqual([11], [Count || {{From, _, _, message, atoll_flow_script}, {Count, _}} <- Totals, From =:= B])
+    end).
+
+%% So many a second that the most of the time nothing is traced; the estimate is within two hundredths.
+above_the_limit_it_samples_and_says_so(Config) ->
+    [{_, A} = PeerA, {_, B}, _] = peers(Config),
+    Ms = atoll_tier:size(flow_flood_ms),
+    observing(#{trace => true, limit => 5000}, Config, fun(Flow) ->
+        Sent = call(PeerA, atoll_flow_script, flood, [B, Ms], ?LATE_MS),
+        ok = atoll_flow:settle(Flow, ?LATE_MS),
+        %% The last part is taken from the last window when it is quiet.
+        Quiet = fun() -> {Count, _} = (counted(Flow))(A, B, message), Count end,
+        Count = await(Quiet, fun(Is) -> abs(Is - Sent) =< 0.02 * Sent end),
+        #{shares := Shares, longest := Longest} = atoll_flow:status(Flow),
+        ct:pal("~b sent, ~b counted (~.2f %), traced ~.1f % of the time, ~b waited at most", [Sent, round(Count), 100 * Count / Sent, 100 * proplists:get_value(A, Shares), Longest]),
+        ?assert(proplists:get_value(A, Shares) < 0.9),
+        ?assert(Longest < 50000),
+        ?assertMatch([_ | _], [Line || Line <- atoll_flow_cli:said(atoll_flow:status(Flow)), string:find(lists:flatten(Line), "of the time was traced") =/= nomatch])
+    end).
+
+a_program_that_traces_already_is_left_alone(Config) ->
+    [{_, A} = PeerA, {_, B}, _] = peers(Config),
+    Sessions = call(PeerA, code, ensure_loaded, [trace]) =:= {module, trace},
+    %% Of a process that lives on.
+    Tracer = call(PeerA, erlang, spawn, [timer, sleep, [infinity]]),
+    _ = call(PeerA, erlang, trace, [new_processes, true, [procs, {tracer, Tracer}]]),
+    try
+        observing(#{trace => true}, Config, fun(Flow) ->
+            ok = call(PeerA, atoll_flow_script, ping, [B, 10]),
+            ok = atoll_flow:settle(Flow, ?LATE_MS),
+            #{nodes := Nodes} = Status = atoll_flow:status(Flow),
+            case Sessions of
+                true -> ?assertEqual(up, proplists:get_value(A, Nodes));
+                false ->
+                    ?assertEqual(busy, proplists:get_value(A, Nodes)),
+                    ?assertEqual([[atom_to_list(A), " is traced by another program already, so its messages are not counted"]], atoll_flow_cli:said(Status))
+            end,
+            %% The other end is counted.
+            ?assertEqual(10, element(1, (counted(Flow))(B, A, message)))
+        end),
+        ?assertEqual({flags, [procs]}, call(PeerA, erlang, trace_info, [new_processes, flags]))
+    after
+        _ = call(PeerA, erlang, trace, [new_processes, false, [all]])
+    end.
+
+traces(Peer) ->
+    #{
+        flags => lists:usort([call(Peer, erlang, trace_info, [Pid, flags]) || Pid <- call(Peer, erlang, processes, []), call(Peer, erlang, is_process_alive, [Pid])]),
+        new => call(Peer, erlang, trace_info, [new_processes, flags]),
+        send => call(Peer, erlang, trace_info, [send, match_spec]),
+        calls => [call(Peer, erlang, trace_info, [Call, traced]) || Call <- [{erlang, link, 1}, {erlang, monitor, 2}, {erlang, monitor, 3}, {erlang, exit, 2}]],
+        probe => call(Peer, erlang, whereis, [?PROBE]),
+        modules => [Module || Module <- ?PROBE:modules(), call(Peer, erlang, module_loaded, [Module]) orelse call(Peer, erlang, check_old_code, [Module])]
+    }.
+
+clean() ->
+    #{flags => [{flags, []}], new => {flags, []}, send => {match_spec, true}, calls => lists:duplicate(4, {traced, false}), probe => undefined, modules => []}.
+
+%% In either way.
+nothing_stays_when_it_ends_or_is_killed(Config) ->
+    [PeerA, _, _] = Peers = peers(Config),
+    Known = fun() -> [maps:with([registered, handlers, filters, visible], atoll_watch_peers:known(Peer)) || Peer <- Peers] end,
+    Before = Known(),
+    observing(#{trace => true}, Config, fun(_) -> ?assertNotEqual(undefined, call(PeerA, erlang, whereis, [?PROBE])) end),
+    _ = [await(fun() -> (traces(Peer))#{state => catch call(Peer, sys, get_state, [?PROBE])} end, fun(Is) -> maps:remove(state, Is) =:= clean() end) || Peer <- Peers],
+    Cookie = proplists:get_value(cookie, Config),
+    [{_, A} | _] = Peers,
+    Program = atoll_cli_os:start(proplists:get_value(dir, Config), ["watch", "traffic", "--trace", "--live", "--node", atom_to_list(A), "--cookie-file", Cookie]),
+    _ = await(fun() -> call(PeerA, erlang, whereis, [?PROBE]) end, fun is_pid/1),
+    ok = atoll_cli_os:signal_group(Program, "KILL"),
+    _ = [await(fun() -> traces(Peer) end, fun(Is) -> Is =:= clean() end) || Peer <- Peers],
+    _ = await(Known, fun(Is) -> Is =:= Before end),
+    ok.
+
+an_agent_that_is_killed_is_replaced_and_nothing_is_counted_twice(Config) ->
+    [{_, A} = PeerA, {_, B}, _] = peers(Config),
+    observing(#{trace => true}, Config, fun(Flow) ->
+        ok = call(PeerA, atoll_flow_script, ping, [B, 100]),
+        ?assertEqual(100, element(1, (counted(Flow))(A, B, message))),
+        {links, Links} = process_info(Flow, links),
+        [Place] = [Pid || Pid <- Links, is_pid(Pid), {dictionary, D} <- [process_info(Pid, dictionary)], proplists:get_value('$initial_call', D) =:= {atoll_flow_place, init, 1}],
+        {links, Agents} = process_info(Place, links),
+        _ = [true = exit(Pid, kill) || Pid <- Agents, is_pid(Pid), Pid =/= Flow],
+        _ = await(fun() -> maps:get(agents_lost, atoll_flow:status(Flow)) end, fun(N) -> N >= 3 end),
+        ok = atoll_flow:settle(Flow, ?LATE_MS),
+        ok = call(PeerA, atoll_flow_script, ping, [B, 100]),
+        ?assertEqual({200, 200}, {element(1, (counted(Flow))(A, B, message)), element(1, (counted(Flow))(B, A, message))}),
+        ?assertEqual(3, length(atoll_flow:agents(Flow)))
+    end),
+    %% The same where they live in a VM of their own, which is killed.
+    observing(#{trace => true, apart => true}, Config, fun(Flow) ->
+        ok = call(PeerA, atoll_flow_script, ping, [B, 100]),
+        ?assertEqual(100, element(1, (counted(Flow))(A, B, message))),
+        ok = kill_vm(Flow),
+        _ = await(fun() -> maps:get(agents_lost, atoll_flow:status(Flow)) end, fun(N) -> N >= 3 end),
+        ok = atoll_flow:settle(Flow, ?LATE_MS),
+        ok = call(PeerA, atoll_flow_script, ping, [B, 100]),
+        ?assertEqual({200, 200}, {element(1, (counted(Flow))(A, B, message)), element(1, (counted(Flow))(B, A, message))})
+    end).
+
+kill_vm(Flow) ->
+    {links, Links} = process_info(Flow, links),
+    [Vm] = [Pid || Pid <- Links, is_pid(Pid), {dictionary, D} <- [process_info(Pid, dictionary)], proplists:get_value('$initial_call', D) =:= {atoll_flow_vm, init, 1}],
+    {links, Under} = process_info(Vm, links),
+    [Peer] = [Pid || Pid <- Under, is_pid(Pid), {dictionary, D} <- [process_info(Pid, dictionary)], proplists:get_value('$initial_call', D) =:= {peer, init, 1}],
+    ok = atoll_cli_os:signal(list_to_integer(peer:call(Peer, os, getpid, [])), "KILL").
+
+a_node_that_is_killed_is_traced_again_when_it_is_back(Config) ->
+    [{_, A} = PeerA | _] = peers(Config),
+    {_, D} = First = atoll_flow_script:load(atoll_watch_peers:watched(["-connect_all", "false"])),
+    ok = call(First, atoll_flow_script, echo, []),
+    true = call(PeerA, net_kernel, connect_node, [D]),
+    observing(#{trace => true}, Config, fun(Flow) ->
+        ok = call(PeerA, atoll_flow_script, ping, [D, 10]),
+        ?assertEqual(10, element(1, (counted(Flow))(D, A, message))),
+        ok = atoll_watch_peers:kill(First),
+        Is = fun() -> proplists:get_value(D, maps:get(nodes, atoll_flow:status(Flow))) end,
+        _ = await(Is, fun(State) -> State =:= down end),
+        Again = atoll_flow_script:load(atoll_watch_peers:restarted(First, ["-connect_all", "false"])),
+        Begun = erlang:monotonic_time(millisecond),
+        _ = await(Is, fun(State) -> State =:= up end),
+        Took = erlang:monotonic_time(millisecond) - Begun,
+        ct:pal("traced again after ~b ms", [Took]),
+        ?assert(Took =< 2000),
+        ok = atoll_flow:settle(Flow, ?LATE_MS),
+        ok = call(Again, atoll_flow_script, echo, []),
+        %% They are connected again by the first one, which OTP uses for messages of its own.
+        ok = call(PeerA, atoll_flow_script, ping, [D, 1]),
+        Both = fun() -> Counted = counted(Flow), {element(1, Counted(D, A, message)), element(1, Counted(A, D, message))} end,
+        {Back, Forth} = Both(),
+        ?assert(Back > 10),
+        ok = call(PeerA, atoll_flow_script, ping, [D, 10]),
+        ?assertEqual({Back + 10, Forth + 10}, Both()),
+        ok = atoll_watch_peers:kill(Again)
+    end).
+
+two_who_look_count_the_same(Config) ->
+    [{_, A} = PeerA, {_, B}, _] = peers(Config),
+    observing(#{trace => true}, Config, fun(One) ->
+        {ok, Other} = atoll_flow:start_link(target(Config), #{trace => true}),
+        ok = atoll_flow:settle(Other, ?LATE_MS),
+        ok = call(PeerA, atoll_flow_script, ping, [B, 50]),
+        ?assertEqual([{50, 50}, {50, 50}], [{element(1, (counted(Flow))(A, B, message)), element(1, (counted(Flow))(B, A, message))} || Flow <- [One, Other]]),
+        ok = gen_server:stop(Other),
+        %% Tracing goes on for the other one.
+        ok = call(PeerA, atoll_flow_script, ping, [B, 50]),
+        ?assertEqual({100, 100}, {element(1, (counted(One))(A, B, message)), element(1, (counted(One))(B, A, message))})
+    end).
+
+the_commands_print_and_record_it(Config) ->
+    [{_, A} = PeerA, {_, B}, _] = peers(Config),
+    Dir = proplists:get_value(dir, Config),
+    Where = ["--node", atom_to_list(A), "--cookie-file", proplists:get_value(cookie, Config)],
+    {Pinger, Ref} = spawn_monitor(fun() -> pinging(PeerA, B) end),
+    #{status := 0, stdout := Json} = atoll_cli_line:run(Dir, ["watch", "traffic", "--trace", "--for", "1", "--json" | Where]),
+    #{<<"total">> := Sent, <<"between_groups">> := 0, <<"counted">> := <<"messages">>, <<"node">> := Pairs, <<"sampled">> := Sampled} = atoll_cli_os:decode(Json),
+    ?assert(Sent > 10),
+    ?assertEqual(#{}, Sampled),
+    ?assertEqual(Sent, lists:sum([Count || #{<<"count">> := Count} <- Pairs])),
+    #{status := 0, stdout := Csv} = atoll_cli_line:run(Dir, ["watch", "traffic", "--for", "1", "--csv", "flow" | Where]),
+    ?assertMatch([<<"node,in,out">>, _, _, <<>>], binary:split(Csv, <<"\r\n">>, [global])),
+    #{status := 0, stdout := Text} = atoll_cli_line:run(Dir, ["watch", "traffic", "--for", "1s" | Where]),
+    [?assertMatch({Title, {_, _}}, {Title, binary:match(Text, Title)}) || Title <- [<<" packets between nodes in ">>, <<"From node to node:">>, <<"At each node:">>]],
+    File = filename:join(Dir, "traffic.flow"),
+    Kept = filename:join(Dir, "kept"),
+    #{status := 0, stdout := Said} = atoll_cli_line:run(Dir, ["watch", "record", File, "--for", "1s", "--trace", "--load", atom_to_list(A), "--keep", Kept | Where]),
+    ?assertMatch({match, _}, re:run(Said, "^[0-9]+ frames, ")),
+    true = exit(Pinger, kill),
+    receive {'DOWN', Ref, process, Pinger, _} -> ok end,
+    {ok, Recorded} = file:read_file(File),
+    [#{<<"v">> := 1, <<"t">> := 0, <<"n">> := Names} | _] = Frames = [atoll_cli_os:decode(Line) || Line <- binary:split(Recorded, <<"\n">>, [global, trim])],
+    ?assertEqual(lists:sort([atom_to_binary(Node) || {_, Node} <- peers(Config)]), lists:sort(Names)),
+    ?assert(length(Frames) >= 3),
+    ?assertMatch([_ | _], [1 || #{<<"e">> := [_ | _]} <- Frames]),
+    ?assertMatch([_ | _], [Queues || #{<<"l">> := [#{<<"q">> := Queues}]} <- Frames]),
+    ?assertEqual([], [Migration || #{<<"l">> := [#{<<"x">> := Migrations, <<"q">> := Queues}]} <- Frames, [From, To, _] = Migration <- Migrations,
+                      not (is_integer(From) andalso is_integer(To) andalso From >= 1 andalso To >= 1 andalso From =< length(Queues) andalso To =< length(Queues))]),
+    {ok, [{atoll_flow_shadow, 1, _}]} = file:consult(Kept),
+    %% What was kept is taken up, and what is no such file is told.
+    #{status := 0} = atoll_cli_line:run(Dir, ["watch", "traffic", "--for", "0.2", "--json", "--keep", Kept | Where]),
+    ok = file:write_file(Kept, "{no, shadow}.\n"),
+    #{status := 3, stderr := Wrong} = atoll_cli_line:run(Dir, ["watch", "traffic", "--for", "0.2", "--keep", Kept | Where]),
+    ?assertMatch({_, _}, binary:match(Wrong, <<"what was kept of the agents cannot be read: {no,shadow}.">>)),
+    #{status := 3} = atoll_cli_line:run(Dir, ["watch", "record", File, "--for", "1s" | Where]),
+    #{status := 2} = atoll_cli_line:run(Dir, ["watch", "traffic", "--by", "name" | Where]).
+
+pinging(Peer, Node) ->
+    ok = call(Peer, atoll_flow_script, ping, [Node, 20]),
+    pinging(Peer, Node).

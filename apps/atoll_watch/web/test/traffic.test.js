@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { busy, distance, Film, NoFilm } from '../src/film.ts';
+import { Force, hull } from '../src/force.ts';
+
+const LINES = [
+  { v: 1, t: 0, at: 1000, n: ['a@h', 'b@h'], g: [['one', [0, 1]]], d: [], m: 'messages', e: [[0, 1, 5, 50]] },
+  { t: 200, n: ['c@h'], g: [['one', [0, 1]], ['two', [1, 2]]], e: [[0, 1, 1, 10], [2, 1, 7, 70]], s: [[2, 0.25]] },
+  { t: 400, d: [2], l: [{ n: 0, q: [3, 0], x: [[1, 2, 4]], b: [['box', 9]], c: [[0, 0, 0], [1, 1, 0]] }] },
+  { t: 600, l: [{ n: 0, q: [0, 1], x: [], b: [] }] }
+];
+
+const filmed = lines => Film.of(lines.map(line => JSON.stringify(line)).join('\n'));
+
+test('a film knows at each frame what holds then', () => {
+  const film = filmed(LINES);
+  assert.deepEqual(film.names, ['a@h', 'b@h', 'c@h']);
+  assert.deepEqual(film.frames.map(({ t, groups, down, counts }) => [t, groups.length, [...down], counts]),
+    [[0, 1, [], 'messages'], [200, 2, [], 'messages'], [400, 2, [2], 'messages'], [600, 2, [2], 'messages']]);
+  assert.deepEqual([...film.frames[1].shares], [[2, 0.25]]);
+  assert.deepEqual(film.frames[3].loads[0].places, [[0, 0, 0], [1, 1, 0]]);
+});
+
+test('what is saved is a film of the same frames, from its own beginning', () => {
+  const film = filmed(LINES);
+  const again = Film.of(film.text());
+  assert.deepEqual(again.names, film.names);
+  assert.deepEqual(again.frames, film.frames);
+  const short = new Film(2);
+  LINES.forEach(line => short.add(line));
+  assert.equal(short.gone, 2);
+  const kept = Film.of(short.text());
+  assert.equal(kept.at, 1400);
+  assert.deepEqual(kept.frames.map(({ t, down }) => [t, [...down]]), [[0, [2]], [200, [2]]]);
+  assert.deepEqual(kept.frames[1].loads, film.frames[3].loads);
+});
+
+test('what is no recording is told with its line', () => {
+  for (const [text, says] of [
+    ['', /There is no frame/], ['{"t":0}', /line 1: It does not begin/], ['{"v":2,"t":0}', /line 1: It is of version 2/], ['{"v":1,"t":0}\nno', /line 2: it is no JSON/],
+    ['{"v":1,"t":0}\n{"t":1,"e":[[1,2]]}', /line 2: A line of it is no frame/], ['{"v":1,"t":0,"n":[1]}', /line 1/], ['{"v":1,"t":0,"l":[{"n":0}]}', /line 1/], ['null', /line 1/]
+  ]) assert.throws(() => Film.of(text), error => error instanceof NoFilm && says.test(error.message), text);
+});
+
+test('arcs are of some frames together', () => {
+  const film = filmed(LINES);
+  assert.deepEqual(film.flow(1, 5), { edges: [[0, 1, 6, 60], [2, 1, 7, 70]], seconds: 0.4 });
+  assert.deepEqual(film.flow(1, 1), { edges: [[0, 1, 1, 10], [2, 1, 7, 70]], seconds: 0.2 });
+  assert.deepEqual(film.flow(3, 2), { edges: [], seconds: 0.4 });
+  assert.deepEqual(film.frames[0].edges[0], [0, 1, 5, 50]);
+});
+
+test('the busiest arc is 1, and less is less', () => {
+  assert.deepEqual(busy([], 'count'), []);
+  const shares = busy([[0, 1, 0, 5], [0, 2, 10, 5], [0, 3, 1000, 5]], 'count');
+  assert.ok(shares[0] === 0 && shares[1] > 0.2 && shares[1] < 0.5 && shares[2] === 1);
+});
+
+test('a migration is as far as what it crosses', () => {
+  assert.deepEqual([distance([0, 0, 0], [0, 0, 1]), distance([0, 0, 0], [0, 1, 0]), distance([0, 0, 0], [1, 2, 0]), distance(undefined, [0, 0, 0])], ['thread', 'core', 'chip', 'chip']);
+});
+
+test('nodes of a group are nearer to each other than to others, none is upon another, and all are in the picture', () => {
+  const force = new Force();
+  const groups = [0, 1, 2].map(g => ({ name: `g${g}`, nodes: Array.from({ length: 10 }, (_, i) => 9 * g + i) }));
+  force.set(28, groups);
+  for (let i = 0; i < 400; i += 1) force.step();
+  assert.ok(force.rests);
+  const far = (a, b) => Math.hypot(force.points[a].x - force.points[b].x, force.points[a].y - force.points[b].y);
+  const mean = pairs => pairs.reduce((sum, [a, b]) => sum + far(a, b), 0) / pairs.length;
+  const within = [], between = [];
+  for (let a = 0; a < 28; a += 1) for (let b = 0; b < a; b += 1) (groups.some(({ nodes }) => nodes.includes(a) && nodes.includes(b)) ? within : between).push([a, b]);
+  assert.ok(mean(within) < mean(between));
+  assert.ok(Math.min(...within.map(([a, b]) => far(a, b))) > 0.01);
+  assert.ok(force.points.every(({ x, y }) => x >= 0 && x <= 1 && y >= 0 && y <= 1));
+  const again = new Force();
+  again.set(28, groups);
+  for (let i = 0; i < 400; i += 1) again.step();
+  assert.deepEqual(again.points, force.points);
+});
+
+test('a hull has no point outside, and no more corners than it takes', () => {
+  assert.deepEqual(hull([{ x: 0, y: 0 }, { x: 1, y: 0 }, { x: 1, y: 1 }, { x: 0, y: 1 }, { x: 0.5, y: 0.5 }]).length, 4);
+  assert.deepEqual(hull([{ x: 0, y: 0 }]), [{ x: 0, y: 0 }]);
+  assert.deepEqual(hull([]), []);
+});
