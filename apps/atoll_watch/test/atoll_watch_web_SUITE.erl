@@ -40,10 +40,9 @@ suite() ->
 
 all() ->
     [all_that_is_answered_is_as_the_interface_says, nobody_is_answered_without_the_token, a_page_gets_a_cookie_for_the_token, what_is_asked_wrongly_is_told_in_a_sentence,
-     no_path_leads_elsewhere, what_is_too_much_is_refused, a_name_with_a_script_is_only_a_name, pages_have_everything_once, what_runs_on_a_node_can_be_explored, a_family_is_deployed_over_http,
-     what_a_node_logs_is_a_notification, a_program_has_metrics_of_its_own_whatever_they_are_called, the_five_windows_say_the_same, a_graphite_server_is_told, a_node_is_killed_stopped_and_back] ++
      no_path_leads_elsewhere, what_is_too_much_is_refused, a_name_with_a_script_is_only_a_name, pages_have_everything_once, what_runs_on_a_node_can_be_explored,
-     what_a_node_logs_is_a_notification, what_flows_is_streamed_as_long_as_somebody_looks, a_program_has_metrics_of_its_own_whatever_they_are_called, the_five_windows_say_the_same, a_graphite_server_is_told, a_node_is_killed_stopped_and_back] ++
+     a_family_is_deployed_over_http, what_a_node_logs_is_a_notification, what_flows_is_streamed_as_long_as_somebody_looks, a_program_has_metrics_of_its_own_whatever_they_are_called,
+     the_five_windows_say_the_same, a_graphite_server_is_told, a_node_is_killed_stopped_and_back] ++
     [Case || atoll_tier:tier() =:= deep, Case <- [a_watch_that_is_killed_goes_on_where_it_was, it_speaks_tls, others_read_what_it_says]].
 
 init_per_suite(Config) ->
