@@ -81,8 +81,13 @@ searched(Search, System, Start, Note, Failed, Restarts) ->
                         true -> again(Next, System, Start, Note, More, Restarts)
                     end;
                 {error, _} = Error ->
-                    ok = atoll_scale_system:stop(System),
-                    Error
+                    %% What it has come to in the run before may end it after that.
+                    case atoll_scale_system:ended(System) of
+                        {true, _} when Restarts > 0 -> again(Search, System, Start, Note, Failed, Restarts);
+                        _ ->
+                            ok = atoll_scale_system:stop(System),
+                            Error
+                    end
             end
     end.
 
