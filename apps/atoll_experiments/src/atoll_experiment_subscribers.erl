@@ -157,15 +157,17 @@ questions() ->
         ]
     ] ++ [
         #{
-            figure => [?PAPER, ", Figures 5.1 and 5.2"],
-            says => "At a low load a request takes longer with SMP (twice as long in R15B).",
+            figure => [?PAPER, ", Figure ", Figure],
+            says => ["At a low load of ", What, " a request takes longer with SMP (twice as long in R15B)."],
             kind => {differs, more},
             from => low,
-            by => (schedulers(mean_ms, "With all schedulers a request took as many times as long as with one"))#{at => low()}
-        },
+            by => (schedulers(mean_ms, "With all schedulers a request took as many times as long as with one"))#{at => low(Operation)}
+        }
+     || {Figure, Operation, What} <- [{"5.1", write, "writes"}, {"5.2", read, "reads"}]
+    ] ++ [
         #{
-            figure => [?PAPER, ", Tables 5.1 and 5.2"],
-            says => "Schedulers that wait busily use processors that the load does not need.",
+            figure => [?PAPER, ", Table ", Table],
+            says => ["Schedulers that wait busily use processors that a low load of ", What, " does not need."],
             kind => {differs, more},
             from => low,
             by => #{
@@ -173,9 +175,11 @@ questions() ->
                 called => "As erl waits the service used as many times the processor time as without waiting",
                 first => #{emulator => all},
                 over => #{emulator => no_wait},
-                at => low()
+                at => low(Operation)
             }
-        },
+        }
+     || {Table, Operation, What} <- [{"5.1", write, "writes"}, {"5.2", read, "reads"}]
+    ] ++ [
         #{
             figure => [?PAPER, ", chapter 6"],
             says => "Schedulers that wait busily for longer answer sooner.",
@@ -186,7 +190,7 @@ questions() ->
                 called => "With a very long wait a request took as many times as long as without waiting",
                 first => #{emulator => long_wait},
                 over => #{emulator => no_wait},
-                at => low()
+                at => low(write) ++ low(read)
             }
         },
         #{
@@ -267,6 +271,6 @@ questions() ->
     ].
 
 %% Where the rate is low.
-low() -> [#{rate => ?LOW, operation => Operation} || Operation <- [write, read]].
+low(Operation) -> [#{rate => ?LOW, operation => Operation}].
 
 schedulers(Quantity, Called) -> #{quantity => Quantity, called => Called, first => #{emulator => all}, over => #{emulator => one}}.

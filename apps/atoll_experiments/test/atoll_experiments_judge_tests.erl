@@ -196,8 +196,8 @@ subscribers_test() ->
             saturation => {run, Saturation}, low => {run, low([4], Turn)}, mnesia => {run, Mnesia}, dumps => {run, Dumps}
         })
     end,
-    ?assertEqual(lists:duplicate(10, true) ++ lists:duplicate(3, unknown), Of(fun(N) -> N end)),
-    ?assertEqual(lists:duplicate(10, false) ++ lists:duplicate(3, unknown), Of(fun(N) -> 1000 / N end)).
+    ?assertEqual(lists:duplicate(12, true) ++ lists:duplicate(3, unknown), Of(fun(N) -> N end)),
+    ?assertEqual(lists:duplicate(12, false) ++ lists:duplicate(3, unknown), Of(fun(N) -> 1000 / N end)).
 
 low(Rates, Turn) ->
     starts([
