@@ -12,7 +12,7 @@
 
 -type store() :: none | {ok, term()}.
 
--spec new() -> store().
+-spec new() -> none.
 new() -> none.
 
 -spec mutate(atoll_crdt:operation(), atoll_crdt:actor(), store(), atoll_crdt_context:context()) -> {ok, store(), []} | error.
