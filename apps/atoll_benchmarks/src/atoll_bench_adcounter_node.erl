@@ -20,9 +20,6 @@
     settings := adcounter_options:options()
 }.
 
-%% Who asks, and needs no answer.
--define(NOBODY, {self(), none}).
-
 -record(node, {
     replica :: atoll_crdt_replica_core:state(),
     role :: server | client,
@@ -45,16 +42,14 @@ handle({cast, open}, Now, #node{role = client, phone = Phone0} = Node0) ->
     {Ms, Phone} = adcounter_phone:first(Phone0),
     {Node, Effects} = turn(Now, Node0#node{phone = Phone}),
     {Node, [{timer, show, Ms} | Effects]};
-handle({timeout, show}, Now, #node{phone = Phone0} = Node0) ->
-    {What, Changes, Phone1} = adcounter_phone:show(read(Node0), Now, Phone0),
-    {Node, Effects} = change(Changes, Now, Node0#node{phone = Phone1}),
-    Notices = [{notify, {shown, Ad}} || {{impressions, Ad}, _, _} <- Changes] ++ [{notify, seen} || What =:= done],
-    case What of
-        showing ->
+handle({timeout, show}, Now, #node{phone = Phone0} = Node) ->
+    case adcounter_phone:show(read(Node), Now, Phone0) of
+        {showing, Changes, Phone1} ->
             {Ms, Phone} = adcounter_phone:pause(Phone1),
-            {Node#node{phone = Phone}, Effects ++ Notices ++ [{timer, show, Ms}]};
-        done ->
-            {Node, Effects ++ Notices}
+            {Changed, Effects} = change(Changes, Now, Node#node{phone = Phone}),
+            {Changed, Effects ++ [{notify, {shown, Ad}} || {{impressions, Ad}, _, _} <- Changes] ++ [{timer, show, Ms}]};
+        Done ->
+            over(Done, Now, Node)
     end;
 handle({timeout, turn}, Now, Node) ->
     turn(Now, Node);
@@ -74,9 +69,16 @@ handle(Event, Now, Node) ->
 -spec replica(#node{}) -> atoll_crdt_replica_core:state().
 replica(#node{replica = Replica}) -> Replica.
 
+%% What a phone saw of the end, the first time that it did.
+over({done, Changes, Phone}, Now, #node{phone = Before} = Node0) ->
+    {Node, Effects} = change(Changes, Now, Node0#node{phone = Phone}),
+    {Node, Effects ++ [{notify, seen} || adcounter_phone:seen_at(Before) =:= never]};
+over({showing, [], _}, _, Node) ->
+    {Node, []}.
+
 turn(Now, #node{phone = Phone0} = Node0) ->
     {IsOnline, Ms, Phone} = adcounter_phone:turn(Phone0),
-    {Node, Effects} = replica({call, ?NOBODY, {online, IsOnline}}, Now, Node0#node{phone = Phone}),
+    {Node, Effects} = replica({cast, {online, IsOnline}}, Now, Node0#node{phone = Phone}),
     {Node, Effects ++ [{timer, turn, Ms} || Ms =/= infinity]}.
 
 read(#node{replica = Replica}) -> fun(Name) -> atoll_crdt_replica_core:value(Name, Replica) end.
@@ -84,7 +86,7 @@ read(#node{replica = Replica}) -> fun(Name) -> atoll_crdt_replica_core:value(Nam
 change(Changes, Now, Node) ->
     lists:foldl(
         fun({Name, Type, Operation}, {N0, Acc}) ->
-            {N, Effects} = replica({call, ?NOBODY, {update, Name, Type, Operation}}, Now, N0),
+            {N, Effects} = replica({cast, {update, Name, Type, Operation}}, Now, N0),
             {N, Acc ++ Effects}
         end,
         {Node, []},
@@ -109,8 +111,6 @@ say({timer, Key, Ms}, _, Node) ->
     {Node, [{timer, {replica, Key}, Ms}]};
 say({cancel, Key}, _, Node) ->
     {Node, [{cancel, {replica, Key}}]};
-say({reply, _, ok}, _, Node) ->
-    {Node, []};
 say({notify, {changed, {impressions, Ad}}}, Now, #node{role = Role, settings = #{triggers := Triggers}} = Node) when
     Role =:= server; Triggers =:= all
 ->
@@ -120,6 +120,8 @@ say({notify, {changed, ads}}, _, #node{role = server, is_disabled = false} = Nod
         true -> {Node#node{is_disabled = true}, [{notify, disabled}]};
         false -> {Node, []}
     end;
+say({notify, {changed, ads}}, Now, #node{role = client, phone = Phone} = Node) ->
+    over(adcounter_phone:look(read(Node), Now, Phone), Now, Node);
 say({notify, _}, _, Node) ->
     {Node, []};
 say(Effect, _, Node) ->

@@ -7,6 +7,8 @@
 -export([summary/0, options/0, operands/0, examples/0, run/2]).
 
 -define(PER_CLIENT, 10).
+%% Of more simulated nodes the command sees by itself who has seen the end.
+-define(REPORTING, 200).
 
 -spec summary() -> string().
 summary() -> "count advertisements on clients until they are disabled".
@@ -74,8 +76,7 @@ settings(#{nodes := Nodes, interval := Interval, propagation := Propagation} = V
         budget => maps:get(budget, Values, ?PER_CLIENT * (Nodes - 1)),
         impression_ms => round(1000 * Interval),
         propagation_ms => round(1000 * Propagation),
-        %% The set of those who have seen it is a state of that size on each node.
-        report => Nodes =< 1000 orelse not maps:get(simulated, Values)
+        report => Nodes =< ?REPORTING orelse not maps:get(simulated, Values)
     }),
     Settings.
 

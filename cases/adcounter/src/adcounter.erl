@@ -24,7 +24,11 @@ text(Term) -> lists:flatten(io_lib:format("~0tp", [Term])).
 
 %% @doc What an object of this node is.
 -spec read(atoll_crdt_replica_core:name()) -> {ok, term()} | none.
-read(Name) -> atoll_crdt_replica:value(adcounter_replica, Name).
+read(Name) ->
+    case atoll_crdt_replica:value(adcounter_replica, Name) of
+        {ok, _} = Value -> Value;
+        none -> none
+    end.
 
 %% @doc Changes objects of this node, one after the other.
 -spec change([adcounter_program:change()]) -> ok.

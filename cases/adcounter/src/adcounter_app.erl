@@ -11,8 +11,13 @@
 start(_, _) ->
     %% OTP keeps the applications that a release includes in the same place.
     case adcounter_options:check(maps:remove(included_applications, maps:from_list(application:get_all_env(adcounter)))) of
-        {ok, Options} -> adcounter_sup:start_link(Options);
-        {error, Error} -> {error, {bad_settings, lists:flatten(adcounter_options:format_error(Error))}}
+        {ok, Options} ->
+            case adcounter_sup:start_link(Options) of
+                {ok, _} = Started -> Started;
+                {error, _} = Error -> Error
+            end;
+        {error, Wrong} ->
+            {error, {bad_settings, lists:flatten(adcounter_options:format_error(Wrong))}}
     end.
 
 %% @private

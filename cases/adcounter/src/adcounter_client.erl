@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A client: shows advertisements on this node, and is off line for a part of the time. {@link adcounter_phone} decides.
 %%
-%% It has nobody in its queue but its own timers, the trigger's notices, one for each change of an object, and who asks for its report.
+%% It has nobody in its queue but its own timers, the replica's notices, one for each change of an object, and who asks for its report.
 -module(adcounter_client).
 -behaviour(gen_server).
 
@@ -21,7 +21,7 @@ report() -> gen_server:call(?MODULE, report).
 %% @private
 -spec init(adcounter_options:options()) -> {ok, #state{}}.
 init(#{triggers := Triggers} = Options) ->
-    _ = [ok = atoll_crdt_replica:subscribe(adcounter_replica) || Triggers =:= all],
+    ok = atoll_crdt_replica:subscribe(adcounter_replica),
     {First, Phone} = adcounter_phone:first(adcounter_phone:new(node(), rand:uniform(1 bsl 32), Options)),
     _ = erlang:send_after(First, self(), show),
     {ok, turned(#state{phone = Phone, is_heavy = Triggers =:= all})}.
@@ -53,7 +53,11 @@ handle_info(turn, State) ->
 handle_info({atoll, adcounter_replica, {changed, {impressions, Ad}}}, #state{is_heavy = true} = State) ->
     ok = adcounter:change(adcounter_program:triggered(Ad, fun adcounter:read/1)),
     {noreply, State};
-handle_info({atoll, adcounter_replica, {changed, _}}, #state{is_heavy = true} = State) ->
+handle_info({atoll, adcounter_replica, {changed, ads}}, #state{phone = Phone0} = State) ->
+    {_, Changes, Phone} = adcounter_phone:look(fun adcounter:read/1, erlang:system_time(millisecond), Phone0),
+    ok = adcounter:change(Changes),
+    {noreply, State#state{phone = Phone}};
+handle_info({atoll, adcounter_replica, {changed, _}}, State) ->
     {noreply, State}.
 
 turned(#state{phone = Phone0} = State) ->

@@ -3,7 +3,7 @@
 %% {@link adcounter_client} is its process; the simulator calls it too.
 -module(adcounter_phone).
 
--export([new/3, first/1, pause/1, show/3, turn/1, shown/1, seen_at/1]).
+-export([new/3, first/1, pause/1, show/3, look/3, turn/1, shown/1, seen_at/1]).
 
 -export_type([phone/0]).
 
@@ -44,17 +44,26 @@ pause(#phone{impression_ms = Ms, rand = Rand0} = Phone) ->
 %% @doc It shows one of those that may be shown, if there is one. Of none it waits for some; when there were some and all are disabled, it is
 %% done.
 -spec show(adcounter_program:read(), Now :: integer(), phone()) -> {showing | done, [adcounter_program:change()], phone()}.
-show(Read, Now, #phone{name = Name, report = Report, shown = Shown, rand = Rand0} = Phone) ->
+show(_, _, #phone{seen_at = At} = Phone) when At =/= never ->
+    {done, [], Phone};
+show(Read, Now, #phone{shown = Shown, rand = Rand0} = Phone) ->
     case adcounter_program:to_show(Read) of
         [] ->
-            case adcounter_program:is_over(Read) of
-                true -> {done, [Change || Report, Change <- adcounter_program:seen(Name)], Phone#phone{seen_at = Now}};
-                false -> {showing, [], Phone}
-            end;
+            look(Read, Now, Phone);
         Ads ->
             {N, Rand} = rand:uniform_s(length(Ads), Rand0),
             {showing, adcounter_program:shown(lists:nth(N, Ads), Read), Phone#phone{shown = [Now | Shown], rand = Rand}}
     end.
+
+%% @doc What may be shown has changed: if that is nothing any more, it is done, and reports that once.
+-spec look(adcounter_program:read(), Now :: integer(), phone()) -> {showing | done, [adcounter_program:change()], phone()}.
+look(Read, Now, #phone{name = Name, report = Report, seen_at = never} = Phone) ->
+    case adcounter_program:is_over(Read) of
+        true -> {done, [Change || Report, Change <- adcounter_program:seen(Name)], Phone#phone{seen_at = Now}};
+        false -> {showing, [], Phone}
+    end;
+look(_, _, Phone) ->
+    {done, [], Phone}.
 
 %% @doc It goes off line, or on line again, and for how long. One that never is off line stays on line for good.
 -spec turn(phone()) -> {IsOnline :: boolean(), Ms :: pos_integer() | infinity, phone()}.

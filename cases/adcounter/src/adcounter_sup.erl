@@ -7,7 +7,7 @@
 -export([start_link/1, init/1]).
 
 %% @private
--spec start_link(adcounter_options:options()) -> {ok, pid()} | {error, term()}.
+-spec start_link(adcounter_options:options()) -> supervisor:startlink_ret().
 start_link(Options) -> supervisor:start_link({local, ?MODULE}, ?MODULE, Options).
 
 %% @private

@@ -78,7 +78,17 @@ a_phone_is_done_when_all_are_disabled_and_says_so_once_test() ->
     Over = changed([{ads, set, {remove, 1}}], changed(Changes, Begun)),
     {done, [{seen, set, {add, a}}], Done} = adcounter_phone:show(read(Over), 30, Shown),
     ?assertEqual({[20], 30}, {adcounter_phone:shown(Done), adcounter_phone:seen_at(Done)}),
-    {done, [], _} = adcounter_phone:show(read(Over), 30, adcounter_phone:new(a, 1, settings(#{report => false}))).
+    {done, [], _} = adcounter_phone:show(read(Over), 30, adcounter_phone:new(a, 1, settings(#{report => false}))),
+    {done, [], Done} = adcounter_phone:show(read(Over), 40, Done),
+    {done, [], Done} = adcounter_phone:look(read(Over), 40, Done).
+
+%% It hears of a change, and does not wait for its next impression.
+a_phone_sees_the_end_when_it_comes_test() ->
+    Begun = changed(adcounter_program:contracts(1, 2), #{}),
+    Phone = adcounter_phone:new(a, 1, settings(#{})),
+    ?assertEqual({showing, [], Phone}, adcounter_phone:look(read(Begun), 10, Phone)),
+    {done, [{seen, set, {add, a}}], Done} = adcounter_phone:look(read(changed([{ads, set, {remove, 1}}], Begun)), 20, Phone),
+    ?assertEqual(20, adcounter_phone:seen_at(Done)).
 
 %% Settings
 

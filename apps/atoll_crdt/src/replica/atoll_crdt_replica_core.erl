@@ -109,7 +109,8 @@ init(#{self := Self, life := Life, seed := Seed, options := Given}, _Now) ->
         self = Self, life = Life, options = Options, buffer = atoll_crdt_buffer:new(Max, Bytes), rand = rand:seed_s(exsss, Seed)
     }).
 
-%% @doc Takes one event. `up' and `down' are of neighbours. Casts are `{told, Name, Delta}', a broadcast, and `missed', that some of those are not to be had. Calls: `{update, Name, Type, Operation}' is answered
+%% @doc Takes one event. `up' and `down' are of neighbours. Casts are `{update, Name, Type, Operation}' and
+%% `{online, IsOnline}', where nobody needs an answer; `{told, Name, Delta}', a broadcast, and `missed', that some of those are not to be had. Calls: `{update, Name, Type, Operation}' is answered
 %% with `ok' or with an error; `{value, Name}' with `{ok, Value}' or `none'; `{online, IsOnline}' with `ok'; `status' with the
 %% summary. The deed `{broadcast, {Name, Delta}}' is to broadcast that.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) -> {state(), [atoll_protocol:effect()]}.
@@ -121,6 +122,11 @@ handle({call, From, {value, Name}}, _Now, State) ->
 handle({call, From, {online, IsOnline}}, _Now, State0) ->
     {State, Effects} = online(IsOnline, State0),
     {State, [{reply, From, ok} | Effects]};
+handle({cast, {update, Name, Type, Operation}}, _Now, State0) ->
+    {ok, State, Effects} = update(Name, Type, Operation, State0),
+    {State, Effects};
+handle({cast, {online, IsOnline}}, _Now, State) ->
+    online(IsOnline, State);
 handle({call, From, status}, _Now, State) ->
     {State, [{reply, From, summary(State)}]};
 handle({up, Node}, _Now, #state{peers = Peers, is_online = IsOnline} = State) ->

@@ -28,4 +28,4 @@ difference(Counts, Others, _) -> maps:filter(fun(Actor, N) -> N > maps:get(Actor
 dots(_) -> [].
 
 -spec value(store()) -> non_neg_integer().
-value(Counts) -> lists:sum(maps:values(Counts)).
+value(Counts) -> maps:fold(fun(_, N, Sum) -> N + Sum end, 0, Counts).

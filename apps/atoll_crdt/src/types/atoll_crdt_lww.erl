@@ -9,7 +9,7 @@
 
 -type store() :: none | {ok, {Stamp :: term(), Value :: term()}}.
 
--spec new() -> store().
+-spec new() -> none.
 new() -> none.
 
 -spec mutate(atoll_crdt:operation(), atoll_crdt:actor(), store(), atoll_crdt_context:context()) -> {ok, store(), []} | error.
