@@ -33,7 +33,7 @@ close(#{keeper := Keeper}) -> atoll_cluster_guardian:finish(Keeper).
 
 %% @doc The name of a folder that is not there yet, and goes with the session.
 -spec folder(session()) -> file:filename().
-folder(#{dir := Session}) -> filename:join(Session, integer_to_list(erlang:unique_integer([positive]))).
+folder(#{dir := Session}) -> lists:concat([Session, "/", erlang:unique_integer([positive])]).
 
 %% @doc Starts a command of the shell, in a folder, with variables of its environment.
 -spec start(string(), file:filename(), [{string(), string()}], session()) -> program().
