@@ -97,10 +97,8 @@ round(#{point := #{find := no, clients := Clients} = Point, ready := #{cluster :
             Error
     end;
 round(#{point := #{clients := To}, from := From} = State) ->
-    case search(atoll_scale_search:new(#{from => min(From, To), to => To, precision => ?PRECISION}), State) of
-        {ok, Limit} -> {ok, #{limit => Limit}, State#{from := max(1, Limit)}};
-        {error, _} = Error -> Error
-    end.
+    Limit = search(atoll_scale_search:new(#{from => min(From, To), to => To, precision => ?PRECISION}), State),
+    {ok, #{limit => Limit}, State#{from := max(1, Limit)}}.
 
 memory(Cluster) -> lists:sum([Bytes || {_, {ok, Bytes}} <- atoll_cluster:multicall(Cluster, erlang, memory, [total], ?CALL_MS)]).
 
@@ -109,7 +107,7 @@ followed(Clients, #{at_once := AtOnce, events := Events, rate := Rate}, Held, #{
 
 search(Search, State) ->
     case atoll_scale_search:next(Search) of
-        {found, #{limit := Limit}} -> {ok, Limit};
+        {found, #{limit := Limit}} -> Limit;
         {run, Level} -> search(atoll_scale_search:told(Level, passes(Level, State), Search), State)
     end.
 
