@@ -13,8 +13,9 @@
 -type ready() :: #{cluster := atoll_cluster:cluster(), nodes := [node(), ...]}.
 
 -define(CONTACTS, 3).
-%% What a node with one scheduler takes, its own pages and its share of the others, with room for what it does; measured.
--define(NODE_MB, 48).
+%% What a node with one scheduler takes, its own pages and its share of the others: 30 MB of 60 nodes after three runs, and room for
+%% more.
+-define(NODE_MB, 40).
 -define(CALL_MS, 30_000).
 -define(SETTLE_MS, 120_000).
 -define(LOOK_MS, 100).

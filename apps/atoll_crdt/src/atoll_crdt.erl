@@ -95,13 +95,13 @@ update(Operation, Actor, State) ->
 join({Type, Store, Context}, {Type, OtherStore, OtherContext}) ->
     {Type, (atoll_crdt_type:module(Type)):join(Store, Context, OtherStore, OtherContext), atoll_crdt_context:join(Context, OtherContext)}.
 
-%% @doc A delta that makes the first state of the second one, which it includes: with nothing in it that the second
-%% one knows. By it a replica hands on of what it was told only what it did not know itself: V. Enes and others, "Efficient
+%% @doc What of the first, a state or a delta, the second one does not know: a delta that joined with the second one gives the
+%% join of both. By it a replica hands on of what it was told only what it did not know itself: V. Enes and others, "Efficient
 %% synchronization of state-based CRDTs" (ICDE 2019).
 -spec difference(crdt(), crdt()) -> crdt().
 difference({Type, Store, Context}, {Type, Known, KnownContext}) ->
     Module = atoll_crdt_type:module(Type),
-    Removed = Module:dots(Known) -- Module:dots(Store),
+    Removed = [Dot || Dot <- Module:dots(Known) -- Module:dots(Store), atoll_crdt_context:has(Dot, Context)],
     Dots = atoll_crdt_context:from(Removed ++ atoll_crdt_context:difference(Context, KnownContext)),
     {Type, Module:difference(Store, Known, KnownContext), Dots}.
 

@@ -20,7 +20,7 @@
 -define(SIZES, [
     {aco_busy, 40, 100, "rounds that keep the ant colonies busy while processes are killed"},
     {aco_storms, 1, 20, "runs of the ant colonies under a kill a second on each node, in each reliable mode"},
-    {adcounter_nodes, 5, 60, "nodes that count advertisements"},
+    {adcounter_nodes, 4, 60, "nodes that count advertisements"},
     {adcounter_sim_nodes, 12, 120, "simulated nodes that do"},
     {bulk_rounds, 1, 4, "times of bulk between three nodes, with the application and without"},
     {bulk_s, 4, 15, "seconds of each"},

@@ -67,7 +67,7 @@ a_wrong_setting_stops_the_start_with_a_sentence(Config) ->
 %% Nothing is started for it.
 too_many_nodes_are_refused_with_a_sentence(_) ->
     {error, Sentence} = atoll_bench_adcounter_run:enough(400, 1000),
-    ?assertMatch("400 nodes take 19200 MB of memory, 48 each, and this machine has 1000 MB to give: that is 20 nodes." ++ _, lists:flatten(Sentence)),
+    ?assertMatch("400 nodes take 16000 MB of memory, 40 each, and this machine has 1000 MB to give: that is 25 nodes." ++ _, lists:flatten(Sentence)),
     ?assertEqual(ok, atoll_bench_adcounter_run:enough(20, 1000)),
     ?assertEqual(ok, atoll_bench_adcounter_run:enough(400, unknown)),
     {error, _} = atoll_bench_adcounter_run:start(#{nodes => 10000000, mode => peer}, #{}).

@@ -20,8 +20,7 @@
 %% changing its objects.
 %%
 %% Promised: when nothing changes any more, all replicas that are linked by neighbours that are on line become equal, whatever
-%% was lost, came twice or came late. What is kept for neighbours is bounded and counted. Changes of an object
-%% reach others together with those that this replica made to it before, or later.
+%% was lost, came twice or came late. What is kept for neighbours is bounded and counted.
 %%
 %% Not promised: a bound on the size of an object, nor an order between the changes of two objects. A state travels whole.
 -module(atoll_crdt_replica_core).
@@ -190,7 +189,7 @@ update(Name, Type, Operation, #state{life = Life, self = Self, is_online = IsOnl
         {ok, Object} ->
             case atoll_crdt:update(Operation, Life, Object) of
                 {ok, Next, Delta} ->
-                    {Changed, Effects} = put_object(Name, Object, Next, Self, State),
+                    {Changed, Effects} = put_object(Name, Object, Next, Delta, Self, State),
                     {ok, Changed, Effects ++ [{act, {broadcast, {Name, Delta}}} || How =:= broadcast, IsOnline, Effects =/= []]};
                 {error, Error} ->
                     {{error, {crdt, Error}}, State, []}
@@ -216,12 +215,12 @@ known(Name, Type, #state{objects = Objects, options = #{objects_max := Max}}) ->
     end.
 
 %% With what of it is new to be handed on, and not to whom it came from.
-put_object(_, Object, Object, _, State) ->
+put_object(_, Object, Object, _, _, State) ->
     {State, []};
-put_object(Name, Object, Next, From, #state{objects = Objects, buffer = Buffer, options = #{how := How}} = State) ->
+put_object(Name, Object, Next, Told, From, #state{objects = Objects, buffer = Buffer, options = #{how := How}} = State) ->
     Kept =
         case How of
-            delta -> atoll_crdt_buffer:add(Name, atoll_crdt:difference(Next, Object), From, Buffer);
+            delta -> atoll_crdt_buffer:add(Name, atoll_crdt:difference(Told, Object), From, Buffer);
             _ -> Buffer
         end,
     {State#state{objects = Objects#{Name => Next}, buffer = Kept}, [{notify, {changed, Name}}]}.
@@ -382,7 +381,7 @@ merge_all(Objects, From, State) ->
         fun({Name, Theirs}, {S0, Acc}) ->
             case known(Name, atoll_crdt:type(Theirs), S0) of
                 {ok, Object} ->
-                    {S, Notices} = put_object(Name, Object, atoll_crdt:join(Object, Theirs), From, S0),
+                    {S, Notices} = put_object(Name, Object, atoll_crdt:join(Object, Theirs), Theirs, From, S0),
                     {count(of_notices(Notices), S), Acc ++ Notices};
                 {error, _} ->
                     {count(refused, S0), Acc}

@@ -52,7 +52,7 @@ join({Seen, Cloud}, {Other, OtherCloud}) -> compact(highest(Seen, Other), ordset
 %% @doc The dots that one knows and another one does not.
 -spec difference(context(), context()) -> [dot()].
 difference({Seen, Cloud}, {Known, _} = Other) ->
-    Within = [{Actor, N} || {Actor, To} <- maps:to_list(Seen), N <- lists:seq(maps:get(Actor, Known, 0) + 1, To)],
+    Within = [{Actor, N} || {Actor, To} <- maps:to_list(Seen), From <- [maps:get(Actor, Known, 0)], From < To, N <- lists:seq(From + 1, To)],
     [Dot || Dot <- Within ++ Cloud, not has(Dot, Other)].
 
 %% They come in order: a gap that one fills is filled before the next one is looked at.

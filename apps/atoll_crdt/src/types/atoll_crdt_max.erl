@@ -25,8 +25,11 @@ join(none, _, Other, _) -> Other;
 join({ok, One}, _, {ok, Other}, _) -> {ok, greater(One, Other)}.
 
 -spec difference(store(), store(), atoll_crdt_context:context()) -> store().
-difference(Store, Store, _) -> none;
-difference(Store, _, _) -> Store.
+difference(Store, Known, Context) ->
+    case join(Known, Context, Store, Context) of
+        Known -> none;
+        _ -> Store
+    end.
 
 -spec dots(store()) -> [].
 dots(_) -> [].

@@ -14,7 +14,7 @@
     {ok, Store, [atoll_crdt_context:dot()]} | {error, atoll_crdt:error()} | error.
 %% Each store with its context. Where the result is the first store it is the same term.
 -callback join(Store, atoll_crdt_context:context(), Store, atoll_crdt_context:context()) -> Store.
-%% What of a store is not in another one, which it includes, with that one's context; and the dots of a store.
+%% What of a store another one, with its context, does not know; and the dots of a store.
 -callback difference(Store, Store, atoll_crdt_context:context()) -> Store.
 -callback dots(Store :: term()) -> [atoll_crdt_context:dot()].
 -callback value(Store :: term()) -> term().
