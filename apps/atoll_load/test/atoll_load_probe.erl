@@ -2,7 +2,7 @@
 %% A driver as Basho Bench has them, for the tests: it counts what it is asked, takes its time for some, and fails at others.
 -module(atoll_load_probe).
 
--export([new/1, run/4, start/0, stop/0, hooked/0, serve/0]).
+-export([new/1, run/4, start/0, stop/0, hooked/0]).
 
 %% @doc Counts what is asked of it, until it is stopped.
 start() ->
@@ -28,28 +28,5 @@ run(Operation, Key, Value, {Id, N}) ->
         silent -> {silent, State};
         hang -> receive never -> {ok, State} end;
         stop -> {stop, enough};
-        %% One after the other, over a server that takes a millisecond for each.
-        serve -> {ok, _} = {ok, gen_call(served)}, {ok, State};
         _ -> {ok, State}
-    end.
-
-gen_call(Request) ->
-    Ref = monitor(process, atoll_load_probe_server),
-    atoll_load_probe_server ! {Request, self(), Ref},
-    receive
-        {Ref, Answer} -> true = demonitor(Ref, [flush]), Answer;
-        {'DOWN', Ref, process, _, Why} -> exit(Why)
-    end.
-
-%% @doc A server that can do a thousand requests in a second at most.
-serve() ->
-    true = register(atoll_load_probe_server, self()),
-    serving().
-
-serving() ->
-    receive
-        {served, From, Ref} ->
-            receive after 1 -> ok end,
-            From ! {Ref, ok},
-            serving()
     end.

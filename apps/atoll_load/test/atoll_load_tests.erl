@@ -68,24 +68,3 @@ await(Is, Deadline) ->
         {_, true} -> late;
         {_, false} -> receive after 10 -> await(Is, Deadline) end
     end.
-
-%% Eight callers of a server that can do a thousand a second.
-a_server_behind_which_callers_stand_in_a_row_is_named_test() ->
-    {Server, Ref} = spawn_monitor(fun atoll_load_probe:serve/0),
-    ok = await(fun() -> whereis(atoll_load_probe_server) =:= Server end),
-    ok = atoll_bench_servers:start(60_000),
-    {{ok, _, whole}, _} = load([{operations, [{serve, 1}]}, {concurrent, 8}, {duration, 0.01}], #{}),
-    Servers = atoll_bench_servers:merged([atoll_bench_servers:stop()]),
-    ?assertMatch([#{name := atoll_load_probe_server, waiting_max := Most} | _] when Most >= 5, atoll_bench_servers:suspects(Servers)),
-    %% One caller at a time makes no row.
-    ok = atoll_bench_servers:start(60_000),
-    {{ok, _, whole}, _} = load([{operations, [{serve, 1}]}, {concurrent, 1}, {duration, 0.005}], #{}),
-    ?assertEqual([], [Name || #{name := atoll_load_probe_server = Name} <- atoll_bench_servers:suspects(atoll_bench_servers:merged([atoll_bench_servers:stop()]))]),
-    true = exit(Server, kill),
-    receive {'DOWN', Ref, process, Server, killed} -> ok end.
-
-of_several_nodes_a_server_is_what_it_is_where_it_has_most_to_do_test() ->
-    Server = fun(Name, Busy, Waiting) -> #{name => Name, busy => Busy, waiting => Waiting, waiting_max => round(Waiting)} end,
-    Merged = atoll_bench_servers:merged([[Server(a, 90.0, 0.5), Server(b, 10.0, 0.0)], [Server(a, 20.0, 1.0), Server(c, 95.0, 0.0)]]),
-    ?assertEqual([{a, 90.0, 1.0}, {c, 95.0, 0.0}, {b, 10.0, 0.0}], [{Name, Busy, Waiting} || #{name := Name, busy := Busy, waiting := Waiting} <- Merged]),
-    ?assertEqual([a], [Name || #{name := Name} <- atoll_bench_servers:suspects(Merged)]).

@@ -39,16 +39,18 @@
 %% @doc Has this node join the ring of another one; returns when this node knows the ring. It has partitions some time later ({@link is_settled/0}).
 -spec join(node()) -> ok | {error, error()}.
 join(Node) ->
-    with_ring(fun(Ring) ->
-        case ring_state:status_of(node(), Ring) of
-            gone ->
-                case atoll:join(Node) of
-                    ok -> joining(Node, erlang:monotonic_time(millisecond) + ?JOIN_MS);
-                    {error, Error} -> {error, {cannot_join, Error}}
-                end;
-            _ -> {error, {already_in, node()}}
-        end
-    end).
+    case ring_view:ring() of
+        none -> {error, not_started};
+        {ok, Ring} ->
+            case ring_state:status_of(node(), Ring) of
+                gone ->
+                    case atoll:join(Node) of
+                        ok -> joining(Node, erlang:monotonic_time(millisecond) + ?JOIN_MS);
+                        {error, Error} -> {error, {cannot_join, Error}}
+                    end;
+                _ -> {error, {already_in, node()}}
+            end
+    end.
 
 %% The ring comes when neighbours compare.
 joining(Node, Deadline) ->
@@ -70,18 +72,14 @@ leave() -> gone(node(), leaving).
 remove(Node) -> gone(Node, gone).
 
 gone(Node, Status) ->
-    with_ring(fun(Ring) ->
-        case {ring_state:status_of(Node, Ring), ring_state:members([joining, valid], Ring) -- [Node]} of
-            {gone, _} -> {error, {not_in, Node}};
-            {_, []} -> {error, last_one};
-            {_, _} -> ring_gossip:put([ring_state:set_member(Node, Status, Ring)])
-        end
-    end).
-
-with_ring(Fun) ->
     case ring_view:ring() of
-        {ok, Ring} -> Fun(Ring);
-        none -> {error, not_started}
+        none -> {error, not_started};
+        {ok, Ring} ->
+            case {ring_state:status_of(Node, Ring), ring_state:members([joining, valid], Ring) -- [Node]} of
+                {gone, _} -> {error, {not_in, Node}};
+                {_, []} -> {error, last_one};
+                {_, _} -> ring_gossip:put([ring_state:set_member(Node, Status, Ring)])
+            end
     end.
 
 %% @doc Whether each partition is with the owner that it is to have, and all members are in or out, as this node knows it.
@@ -114,16 +112,18 @@ look(Pid) ->
 %% @doc What this node knows and does.
 -spec status() -> {ok, status()} | {error, not_started}.
 status() ->
-    with_ring(fun(Ring) ->
-        Owners = [Owner || Owner <- tuple_to_list(ring_state:owners(Ring)), Owner =/= none],
-        {ok, #{
-            epoch => ring_state:epoch(Ring), partitions => ring_state:partitions(Ring), copies => ring_state:copies(Ring),
-            members => ring_state:members(Ring), up => ring_view:up(),
-            owned => lists:foldl(fun(Owner, All) -> maps:update_with(Owner, fun(N) -> N + 1 end, 1, All) end, #{}, Owners),
-            pending => map_size(ring_state:pending(Ring)), handoffs => length(ring_manager:look()), running => length(ring_master:vnodes()),
-            counts => ring_view:counts()
-        }}
-    end).
+    case ring_view:ring() of
+        none -> {error, not_started};
+        {ok, Ring} ->
+            Owners = [Owner || Owner <- tuple_to_list(ring_state:owners(Ring)), Owner =/= none],
+            {ok, #{
+                epoch => ring_state:epoch(Ring), partitions => ring_state:partitions(Ring), copies => ring_state:copies(Ring),
+                members => ring_state:members(Ring), up => ring_view:up(),
+                owned => lists:foldl(fun(Owner, All) -> maps:update_with(Owner, fun(N) -> N + 1 end, 1, All) end, #{}, Owners),
+                pending => map_size(ring_state:pending(Ring)), handoffs => length(ring_manager:look()), running => length(ring_master:vnodes()),
+                counts => ring_view:counts()
+            }}
+    end.
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().

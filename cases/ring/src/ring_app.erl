@@ -12,7 +12,10 @@ start(_, _) ->
     case ring_options:check(maps:remove(included_applications, maps:from_list(application:get_all_env(ring)))) of
         {ok, Options} ->
             ok = ring_options:install(Options),
-            ring_sup:start_link(Options);
+            case ring_sup:start_link(Options) of
+                {ok, Sup} -> {ok, Sup};
+                {error, _} = Error -> Error
+            end;
         {error, Error} -> {error, {bad_settings, lists:flatten(ring_options:format_error(Error))}}
     end.
 

@@ -9,6 +9,9 @@
 -export([start_link/1, look/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
+%% A handoff's process ends by exit, with what it has come to.
+-dialyzer({nowarn_function, handed/1}).
+
 -record(state, {
     options :: ring_options:options(),
     %% Connections that are lost, and have not come back.

@@ -193,7 +193,7 @@ a_node_that_joins_gets_its_share_and_one_that_leaves_leaves_nothing(Config) ->
     C = ?config(cluster, Config),
     [A, B, D, Spare, _] = atoll_cluster:nodes(C),
     ok = call(C, A, ?MODULE, fill, [joined, 500]),
-    Traffic = sessions(C, 3000, joining),
+    Traffic = sessions(C, 1500, joining),
     ok = call(C, Spare, ring, join, [A]),
     ok = whole(C, [A, B, D, Spare], [A, B, D, Spare]),
     #{owned := Owned} = status(C, Spare),
@@ -202,7 +202,7 @@ a_node_that_joins_gets_its_share_and_one_that_leaves_leaves_nothing(Config) ->
     %% Of what was moved nothing is lost, and nothing is left where it was.
     ?assertEqual({ok, 500}, counted(C, B)),
     ok = await(fun() -> stored(C, [A, B, D, Spare]) =:= 3 * all(C, A) end),
-    Again = sessions(C, 2000, leaving),
+    Again = sessions(C, 1000, leaving),
     ok = call(C, Spare, ring, leave, []),
     ok = whole(C, [A, B, D], [A, B, D]),
     _ = judged(C, Again, Events),
@@ -237,7 +237,7 @@ a_node_that_is_killed_under_traffic_loses_nothing_and_is_filled_again(Config) ->
     [A, B, D | _] = atoll_cluster:nodes(C),
     {ok, Before} = call(C, A, ring_kvs, keys, []),
     Left = maps:from_list([{Key, Values} || Key <- Before, {ok, Values, _} <- [call(C, A, ring_kvs, get, [Key])]]),
-    Traffic = sessions(C, 4000, killing),
+    Traffic = sessions(C, 2500, killing),
     ok = atoll_cluster:kill(C, B),
     ok = await(fun() -> not lists:member(B, maps:get(up, status(C, A))) end),
     %% Two of three copies are enough for all that is asked.

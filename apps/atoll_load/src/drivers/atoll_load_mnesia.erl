@@ -27,7 +27,7 @@ prepare(Settings) ->
 
 stop() ->
     {atomic, ok} = mnesia:delete_table(?MODULE),
-    application:stop(mnesia).
+    ok = application:stop(mnesia).
 
 -spec new(pos_integer(), #{mnesia_access := atom(), _ => _}) -> {ok, atom()}.
 new(_, #{mnesia_access := Access}) -> {ok, Access}.

@@ -16,7 +16,7 @@ prepare(Settings) ->
             {ok, Redis} = matchstream_redis:start_link(Dir),
             Stop = fun() ->
                 ok = matchstream_redis:stop(Redis),
-                file:del_dir_r(Dir)
+                ok = file:del_dir_r(Dir)
             end,
             {ok, #{where => here, settings => Settings#{socket => matchstream_redis:socket(Redis)}, stop => Stop}};
         {error, _} = Error -> Error

@@ -29,7 +29,7 @@ get(OfKey, {Table, _}) ->
 -spec put(ring_store:of_key(), ring_dvv:clock(term()), {reference(), file:filename()}) -> ok.
 put(OfKey, Clock, {Table, _}) ->
     ok = dets:insert(Table, {OfKey, Clock}),
-    dets:sync(Table).
+    ok = dets:sync(Table).
 
 -spec fold(fun((ring_store:of_key(), ring_dvv:clock(term()), Acc) -> Acc), Acc, {reference(), file:filename()}) -> Acc.
 fold(Fun, Acc, {Table, _}) -> dets:foldl(fun({OfKey, Clock}, Now) -> Fun(OfKey, Clock, Now) end, Acc, Table).
@@ -37,10 +37,10 @@ fold(Fun, Acc, {Table, _}) -> dets:foldl(fun({OfKey, Clock}, Now) -> Fun(OfKey, 
 -spec drop({reference(), file:filename()}) -> ok.
 drop({_, File} = Store) ->
     ok = close(Store),
-    file:delete(File).
+    ok = file:delete(File).
 
 -spec close({reference(), file:filename()}) -> ok.
-close({Table, _}) -> dets:close(Table).
+close({Table, _}) -> ok = dets:close(Table).
 
 -spec kept(ring_options:options()) -> [ring_hash:partition()].
 kept(Options) ->

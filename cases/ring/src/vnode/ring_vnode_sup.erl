@@ -11,7 +11,11 @@ start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 %% @doc Starts a partition.
 -spec start_vnode({module(), ring_hash:partition()}, counters:counters_ref()) -> {ok, pid()} | {error, term()}.
-start_vnode(Id, Queue) -> supervisor:start_child(?MODULE, [Id, Queue]).
+start_vnode(Id, Queue) ->
+    case supervisor:start_child(?MODULE, [Id, Queue]) of
+        {ok, Pid} when is_pid(Pid) -> {ok, Pid};
+        {error, _} = Error -> Error
+    end.
 
 %% @private
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
