@@ -13,6 +13,9 @@
 
 -export_type([result/0]).
 
+%% What is guarded ends with exit/1 by design.
+-dialyzer({nowarn_function, guarded/1}).
+
 -type result() :: #{
     looks := [debench_peer:look(), ...],
     ended := atoll_load_run:ended(),
