@@ -15,6 +15,7 @@
 -define(MATCHES, matchstream_match).
 -define(EVENTS, matchstream_event).
 -define(TABLES_MS, 5000).
+-define(ASK_MS, 2000).
 
 %% @private
 -spec open(matchstream_store:options()) -> {ok, [mnesia, ...]} | {error, term()}.
@@ -24,11 +25,12 @@ open(#{nodes := [First | _] = Nodes} = Options) ->
     _ = application:set_env(mnesia, schema_location, Schema),
     case started(Options) of
         ok ->
-            Known = [Node || Node <- mnesia:system_info(running_db_nodes), Node =/= node()],
-            {ok, Found} = mnesia:change_config(extra_db_nodes, (Nodes -- [node()]) -- Known),
+            %% Nodes that have no tables yet and find each other could not be made one afterwards.
+            With = [Node || Node <- Nodes, Node =/= node(), has_tables(Node)],
+            {ok, _} = mnesia:change_config(extra_db_nodes, With -- mnesia:system_info(running_db_nodes)),
             case {lists:member(?EVENTS, mnesia:system_info(tables)), node()} of
                 {true, _} -> tables(Kind);
-                {false, First} when Found =:= [], Known =:= [] -> made(Kind);
+                {false, First} when With =:= [] -> made(Kind);
                 {false, _} -> {error, no_tables}
             end;
         {error, _} = Error -> Error
@@ -43,6 +45,15 @@ started(#{dir := Dir}) ->
         {error, _} = Error -> Error
     end;
 started(#{}) -> mnesia:start().
+
+%% One that cannot be asked has none now, and is found later.
+has_tables(Node) ->
+    try lists:member(?EVENTS, erpc:call(Node, mnesia, system_info, [tables], ?ASK_MS))
+    catch
+        error:{erpc, _} -> false;
+        error:{exception, _, _} -> false;
+        exit:{exception, _} -> false
+    end.
 
 made(Kind) ->
     case on_disk(Kind) of
