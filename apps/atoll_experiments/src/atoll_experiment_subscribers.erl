@@ -22,7 +22,7 @@ about() ->
         name => subscribers,
         title => "Subscribers in MySQL and in Mnesia",
         question => "What do more schedulers, and their waiting, bring to a service that does nothing but input and output?",
-        minutes => 12,
+        minutes => 11,
         cannot => "what more than two processors bring, of which the requesting node and MySQL have their part; the emulators of then (R12B, R15B), and one without SMP, "
             "which there is none of any longer: one scheduler stands for it, of which the thesis says that it was slightly slower. The driver of then is not maintained, and poolboy with p1_mysql stands in its place. "
             "MySQL is MariaDB 10.11, which has each commit on the disc."
