@@ -137,5 +137,9 @@ ended({Module, P, As, To}, {handed, Items}, #state{passing = Passing} = S) ->
             end,
             S#state{passing = Now}
     end;
+%% It has gone to somebody else, from where it comes back or goes on.
+ended({Module, P, _, _}, {shutdown, turned}, S) ->
+    ok = ring_master:drop(Module, P),
+    S;
 ended(_, _, S) ->
     S.

@@ -16,6 +16,8 @@ run(Vnode, Module, Partition, Node) ->
         ok ->
             N = all(first, Vnode, Module, Partition, Node, 0),
             exit({handed, rest(Vnode, Module, Partition, Node, N)});
+        {passing, Node} -> exit({handed, 0});
+        {passing, _} -> exit({shutdown, turned});
         busy -> exit({shutdown, busy})
     end.
 

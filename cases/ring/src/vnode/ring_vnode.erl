@@ -95,6 +95,9 @@ init({{Module, Partition}, Queue}) ->
     Request :: handoff | {items, After :: term()} | changed | {handed, node()} | look.
 handle_call(handoff, {Worker, _}, #state{worker = none, passed_to = none} = S) ->
     {reply, ok, S#state{worker = {Worker, monitor(process, Worker)}, changed = #{}}};
+%% Whoever has begun that may have ended before it was known.
+handle_call(handoff, _, #state{passed_to = To} = S) when To =/= none ->
+    {reply, {passing, To}, S};
 handle_call(handoff, _, S) ->
     {reply, busy, S};
 handle_call({items, After}, _, #state{module = Module, inner = Inner} = S) ->
