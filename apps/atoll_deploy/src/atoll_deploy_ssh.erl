@@ -17,7 +17,8 @@
 %% For each of several tries.
 -define(THROUGH_MS, [2000, 3000, 5000, ?CONNECT_MS]).
 -define(SFTP_MS, 60000).
--define(PIECE, 262144).
+%% A server of OpenSSH ends when a packet has 256 KiB or more.
+-define(PIECE, 32768).
 %% A module that may not be there, so that nothing asks for it before it is needed.
 -define(SSH, (list_to_atom("ssh"))).
 -define(CHANNEL, (list_to_atom("ssh_connection"))).
