@@ -23,7 +23,7 @@
     atoll_flow => [atoll, atoll_cli, atoll_cluster, atoll_view],
     atoll_up => [atoll, atoll_cli, atoll_cluster, atoll_sim, atoll_view],
     atoll_deploy => [atoll_cli, atoll_cluster],
-    atoll_chaos => [atoll, atoll_cli, atoll_cluster, atoll_sim, atoll_up, atoll_view],
+    atoll_chaos => [atoll, atoll_cli, atoll_cluster, atoll_deploy, atoll_sim, atoll_up, atoll_view],
     aco => [atoll],
     orbit => [atoll],
     im => [atoll],
@@ -33,12 +33,12 @@
     adcounter => [atoll, atoll_crdt],
     ring => [atoll],
     %% The harness knows no case; what it measures of them are the benchmarks.
-    atoll_bench => [atoll, atoll_cli, atoll_cluster],
+    atoll_bench => [atoll, atoll_cli, atoll_cluster, atoll_deploy],
     atoll_scale => [atoll, atoll_bench, atoll_cli, atoll_cluster, atoll_tsung, atoll_view, atoll_watch],
     debench => [atoll, atoll_bench, atoll_cluster],
     atoll_tsung => [atoll, atoll_bench, atoll_cli, atoll_cluster, atoll_view],
     atoll_benchmarks => [atoll, aco, adcounter, atoll_bench, atoll_chaos, atoll_cluster, atoll_crdt, atoll_scale, atoll_sim, debench, im, matchstream, orbit, ring, subscribers],
-    atoll_cases => [atoll, aco, adcounter, atoll_bench, atoll_benchmarks, atoll_chaos, atoll_cli, atoll_cluster, atoll_scale, atoll_up, atoll_view, debench, im, matchstream, orbit, ring, subscribers],
+    atoll_cases => [atoll, aco, adcounter, atoll_bench, atoll_benchmarks, atoll_chaos, atoll_cli, atoll_cluster, atoll_deploy, atoll_scale, atoll_up, atoll_view, debench, im, matchstream, orbit, ring, subscribers],
     atoll_load => [atoll, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, debench, matchstream, ring],
     atoll_experiments => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, atoll_sim, im, matchstream, orbit]
 }).

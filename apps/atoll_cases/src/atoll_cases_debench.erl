@@ -29,7 +29,7 @@ options() ->
           help => "what all chance is drawn from"},
         #{name => out, value => "DIR", help => "a new directory for the CSV files (atoll-debench-TIME unless told)"},
         atoll_cli_json:switch()
-        | atoll_view_cli_where:options("one is started for it")
+        | atoll_view_cli_where:options("one is started for it") ++ atoll_deploy_cluster:options()
     ].
 
 offered("closed") ->
@@ -67,7 +67,11 @@ check(Values, Config) ->
     case {atoll_view_cli_where:is_given(Values), Values} of
         {true, #{nodes := _}} -> {usage, "--nodes is for a cluster that is started, and --cluster and --node for one that runs: not both"};
         {true, _} -> atoll_view_cli_where:on_up(Values, fun(Up) -> check(Values, Config, Up) end);
-        {false, _} -> check(Values, Config, how_many(Values, Config))
+        {false, _} ->
+            case atoll_deploy_cluster:placed(Values) of
+                ok -> check(Values, Config, how_many(Values, Config));
+                {error, Sentence} -> {unable, Sentence}
+            end
     end.
 
 check(Values, #{operations := Operations} = Config, Nodes) ->

@@ -122,29 +122,28 @@ done(Pid, Command) ->
 -spec join(network(), {pos_integer(), pos_integer()}, atoll_wire:wire()) -> ok.
 join(#{switches := Between, hosts := Hosts, ports := Ports}, {One, Other}, Wire) ->
     On = fun(N) -> [Host || {Host, At} <- Ports, lists:suffix("_" ++ integer_to_list(N), At)] end,
-    [ok = through(N, End, {On(N), On(Far)}, Between, Hosts) || {N, Far, End} <- lists:zip3([One, Other], [Other, One], atoll_wire:ends(Wire))],
-    ok.
+    [End, FarEnd] = atoll_wire:ends(Wire),
+    ok = over(One, {End, FarEnd}, {On(One), On(Other)}, Between, Hosts),
+    ok = over(Other, {FarEnd, End}, {On(Other), On(One)}, Between, Hosts).
 
-%% An end of the wire is a router: one of its interfaces is the wire's, the other one is on the switch.
-through(N, #{wrap := Wrap}, {Near, Far}, Between, Hosts) ->
+%% A wire carries packets between its ends alone, so those of the switches are put into such (VXLAN), and the rest of
+%% them is a little smaller.
+over(N, {#{wrap := Wrap, address := Local}, #{address := Remote}}, {Near, Far}, Between, Hosts) ->
     Switch = integer_to_list(N),
-    Router = "10.71.0." ++ integer_to_list(200 + N),
     %% It lives for as long as its input is open: its number says in which network the interface is to be.
     [Program | Args] = Wrap ++ ["sh", "-c", "echo $$; exec cat"],
     Port = open_port({spawn_executable, os:find_executable(Program)}, [{args, Args}, {line, 100}, exit_status, use_stdio]),
-    Pid = receive {Port, {data, {eol, Line}}} -> Line after ?MS -> error(no_router) end,
+    Pid = receive {Port, {data, {eol, Line}}} -> Line after ?MS -> error(no_end) end,
     ok = done(Between, [
-        "ip link add up", Switch, " type veth peer name router netns ", Pid, " && ip link set up", Switch, " master sw", Switch, " && ip link set up", Switch, " up"
+        "ip link add wire", Switch, " type veth peer name cable0 netns ", Pid, " && ip link set wire", Switch, " master sw", Switch, " && ip link set wire", Switch, " up"
     ]),
     ok = done(Pid, [
-        "wire=$(ip -o link show type tun | cut -d: -f2) && ip link set router up && ip addr add ", Router, "/32 dev router && echo 1 >/proc/sys/net/ipv4/ip_forward",
-        [[" && ip route add ", address(Host), "/32 dev router"] || Host <- Near], [[" && ip route add ", address(Host), "/32 dev $wire"] || Host <- Far]
+        "ip link add vxlan0 type vxlan id 1 local ", inet:ntoa(Local), " remote ", inet:ntoa(Remote), " dstport 4789 && ip link add hub0 type bridge",
+        [[" && ip link set ", Link, " master hub0 && ip link set ", Link, " up"] || Link <- ["vxlan0", "cable0"]], " && ip link set hub0 up"
     ]),
     true = port_close(Port),
-    [
-        ok = done(maps:get(Host, Hosts), [
-            "ip route add ", Router, "/32 dev net", Switch, [[" && ip route add ", address(To), "/32 via ", Router, " dev net", Switch, " src ", address(Host)] || To <- Far]
-        ])
+    _ = [
+        ok = done(maps:get(Host, Hosts), lists:join(" && ", [["ip route add ", address(To), "/32 dev net", Switch, " src ", address(Host), " mtu 1400"] || To <- Far]))
      || Host <- Near
     ],
     ok.

@@ -28,7 +28,7 @@
 -export([nodes/1, info/1, status/1]).
 -export([call/5, call/6, multicall/4, multicall/5]).
 -export([kill/2, pause/2, resume/2, restart/2]).
--export([running/0, check/0, ask/2]).
+-export([running/0, check/0, ask/2, elsewhere/1]).
 -export([format_error/1]).
 
 -export_type([cluster/0, options/0, info/0, call_error/0]).
@@ -99,6 +99,11 @@ flush(Cluster) ->
         {atoll_cluster, Cluster, _} -> flush(Cluster)
     after 0 -> ok
     end.
+
+%% @doc Has clusters of this VM start elsewhere than on this machine, where start/1 is not told otherwise: for programs that start
+%% several, and know nothing of where.
+-spec elsewhere(#{hosts => [atoll_cluster_driver:host(), ...], driver => module()}) -> ok.
+elsewhere(Where) -> atoll_cluster_options:elsewhere(Where).
 
 %% @doc Takes every node down, and returns when all processes are gone.
 -spec stop(cluster()) -> ok.

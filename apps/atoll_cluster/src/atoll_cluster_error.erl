@@ -50,6 +50,8 @@ format({busy, Node}) ->
     text("Node ~ts has too many unanswered calls.", [Node]);
 format({raised, Class, Reason}) ->
     text("The call ended with ~ts ~0tP.", [Class, Reason, 20]);
+format({elsewhere, Why}) ->
+    text("No cluster can be started there: ~ts.", [Why]);
 format(stopped) ->
     "The cluster was stopped.";
 format(Reason) ->

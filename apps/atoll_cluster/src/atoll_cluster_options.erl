@@ -2,7 +2,7 @@
 %% @doc The options of a cluster, checked key by key before anything starts.
 -module(atoll_cluster_options).
 
--export([check/1]).
+-export([check/1, elsewhere/1]).
 
 -export_type([options/0, config/0, kind/0]).
 
@@ -118,7 +118,7 @@ rules() ->
         {args, {default, fun() -> [] end}, fun(A) -> is_function(A, 1) orelse all(fun is_argument/1, A) end,
             "must be a list of strings, or a function that makes one of the nodes' names"},
         {tls, {default, fun() -> false end}, fun is_boolean/1, "must be true or false"},
-        {hosts, {default, fun() -> [#{address => {127, 0, 0, 1}, wrap => []}] end},
+        {hosts, {default, fun() -> maps:get(hosts, elsewhere(), [#{address => {127, 0, 0, 1}, wrap => []}]) end},
             fun(L) -> L =/= [] andalso all(fun is_host/1, L) end,
             "must be a list of #{address => {A, B, C, D}, wrap => Command}, with one at least"},
         {probe, {default, fun() -> none end}, fun is_probe/1, "must be {Module, Function, Arguments} or none"},
@@ -127,9 +127,15 @@ rules() ->
             "must be a number of milliseconds above 0"},
         {progress, {default, fun() -> fun(_, _) -> ok end end},
             fun(F) -> is_function(F, 2) end, "must be a function of two arguments"},
-        {driver, {default, fun() -> atoll_cluster_local end}, fun is_driver/1,
+        {driver, {default, fun() -> maps:get(driver, elsewhere(), atoll_cluster_local) end}, fun is_driver/1,
             "must be a module that starts nodes"}
     ].
+
+elsewhere() -> persistent_term:get(?MODULE, #{}).
+
+%% @doc What stands for `hosts' and `driver' where they are not told: from now on, and for all of this VM.
+-spec elsewhere(#{hosts => [atoll_cluster_driver:host(), ...], driver => module()}) -> ok.
+elsewhere(Where) -> persistent_term:put(?MODULE, Where).
 
 unique_name() ->
     lists:concat(["n", os:getpid(), "-", erlang:unique_integer([positive]), "-"]).

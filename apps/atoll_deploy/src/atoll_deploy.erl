@@ -11,7 +11,7 @@
 -module(atoll_deploy).
 
 -export([open/1, open/2, close/1, default_dir/0]).
--export([put/4, forget/3, apply/4, plan/3, run/4, roll/4, terminate/3, status/2, families/1, log/3, manifest/3]).
+-export([put/4, forget/3, apply/4, plan/3, run/4, batches/3, roll/4, terminate/3, status/2, families/1, log/3, manifest/3]).
 
 -export_type([deployment/0, outcome/0, tell/0, told/0]).
 
@@ -136,9 +136,11 @@ run(Store, Name, Count, Tell) ->
                         {ok, #{steps := Steps, count := N, context := Context}} ->
                             ok = atoll_deploy_store:write(Store, [{{count, Name}, {value, N}}]),
                             %% What stops makes room for what starts.
-                            {Stopped, Phases} = jobs([Step || {stop, _} = Step <- Steps], Context, Tell, #{}),
+                            Stops = [Step || {stop, _} = Step <- Steps],
+                            {Stopped, Phases} = jobs(Stops, Context, Tell, #{}),
+                            Swept = swept([Row || {stop, Row} <- Stops], Context),
                             {Started, AllPhases} = jobs([Step || {start, _} = Step <- Steps], Context, Tell, Phases),
-                            {ok, outcome(Store, Name, Stopped ++ Started, AllPhases, Begun)};
+                            {ok, outcome(Store, Name, Stopped ++ Swept ++ Started, AllPhases, Begun)};
                         {error, _} = Error ->
                             Error
                     end;
@@ -170,6 +172,10 @@ jobs(Jobs, #{store := Store, family := #{name := Name} = Family} = Context, Tell
             {[{Node, {error, Why}} || {_, #{node := Node}} <- Jobs], Phases}
     end.
 
+%% A host that has lost its last node of the family is left with nothing of it.
+swept(Rows, #{store := Store} = Context) ->
+    atoll_deploy_work:sweep(lists:usort([{Domain, Host} || #{domain := Domain, host := Host} <- Rows]), atoll_deploy_store:rows(Store), Context).
+
 rows(Store, Name) -> [Row || #{family := Of} = Row <- atoll_deploy_store:rows(Store), Of =:= Name].
 
 names(Rows) -> [Node || #{node := Node} <- Rows].
@@ -185,6 +191,21 @@ outcome(Store, Name, Results, Phases, Begun) ->
         phases => Phases,
         ms => erlang:monotonic_time(millisecond) - Begun
     }.
+
+%% @doc The nodes that would be given another release, so many at a time; one that has it and is well is not among them.
+-spec batches(deployment(), Family :: string(), {Release :: string(), Batch :: pos_integer()}) -> {ok, [[atoll_deploy_plan:row(), ...]]} | {error, unicode:chardata()}.
+batches(Store, Name, {Release, Batch}) ->
+    All = atoll_deploy_store:all(Store),
+    case {atoll_deploy_store:thing(Store, release, Release), atoll_deploy_family:known(Store, All, Name)} of
+        {{error, _} = Error, _} -> Error;
+        {_, {error, _} = Error} -> Error;
+        {_, {ok, {kubernetes, _}}} -> {error, ["Kubernetes itself says how the nodes of ", Name, " are rolled."]};
+        {_, {ok, Family}} ->
+            case atoll_deploy_family:prepared(Family, All, kept) of
+                {ok, #{rows := Rows}} -> {ok, atoll_deploy_plan:batches(Rows, {Release, Batch})};
+                {error, _} = Error -> Error
+            end
+    end.
 
 %% @doc Has the nodes of a family run another release, so many at a time; each is to be well before the next ones follow. At the
 %% first that is not, all have the release back that they had.
@@ -240,7 +261,7 @@ terminate(Store, Name, Tell) ->
             ok = atoll_deploy_store:write(Store, [{{count, Name}, {value, 0}}]),
             Rows = rows(Store, Name),
             {Results, Phases} = jobs([{stop, Row} || Row <- Rows], Context, Tell, #{}),
-            Swept = atoll_deploy_work:sweep(lists:usort([{Domain, Host} || #{domain := Domain, host := Host} <- Rows]), atoll_deploy_store:rows(Store), Context),
+            Swept = swept(Rows, Context),
             Outcome = outcome(Store, Name, Results ++ Swept, Phases, Begun),
             case {atoll_deploy_cloud:release(Store, Name), Outcome} of
                 {ok, #{failed := []}} ->

@@ -7,7 +7,7 @@
 -module(atoll_deploy_ssh).
 -behaviour(atoll_deploy_host).
 
--export([available/0, open/1, run/4, put/3, close/1]).
+-export([available/0, command/2, open/1, run/4, put/3, close/1]).
 
 -export_type([connection/0]).
 
@@ -17,7 +17,9 @@
 %% For each of several tries.
 -define(THROUGH_MS, [2000, 3000, 5000, ?CONNECT_MS]).
 -define(SFTP_MS, 60000).
--define(PIECE, 262144).
+%% A server of OpenSSH ends when a packet has 256 KiB or more; so many pieces are on their way.
+-define(PIECE, 32768).
+-define(WINDOW, 32).
 %% A module that may not be there, so that nothing asks for it before it is needed.
 -define(SSH, (list_to_atom("ssh"))).
 -define(CHANNEL, (list_to_atom("ssh_connection"))).
@@ -32,6 +34,24 @@ available() ->
             {ok, _} = application:ensure_all_started(?SSH),
             ok
     end.
+
+%% @doc The command of OpenSSH's client that takes a line of a shell to a host, by the same keys and known hosts; none for a
+%% host of another driver, which is this machine.
+-spec command(atoll_deploy_host:address(), Driver :: module()) -> [string()].
+command(_, Driver) when Driver =/= ?MODULE ->
+    [];
+command(#{host := Host, port := Port, user := User, provider := Provider}, ?MODULE) ->
+    Folder = folder(Provider),
+    Keys = [Key || Public <- filelib:wildcard(filename:join(Folder, "id_*.pub")), Key <- [filename:rootname(Public)]],
+    Options = ["-F", "none", "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" ++ filename:join(Folder, "known_hosts")] ++
+        lists:append([["-i", Key] || Key <- Keys]),
+    Jump = case Provider of
+        #{jump := {JumpUser, JumpHost, JumpPort}} ->
+            Words = ["ssh"] ++ Options ++ ["-W", "%h:%p", "-p", integer_to_list(JumpPort), "-l", JumpUser, JumpHost],
+            ["-o", "ProxyCommand=" ++ lists:append(lists:join(" ", Words))];
+        _ -> []
+    end,
+    ["ssh"] ++ Options ++ Jump ++ ["-p", integer_to_list(Port)] ++ case User of none -> []; _ -> ["-l", User] end ++ [Host].
 
 -spec open(atoll_deploy_host:address()) -> {ok, connection()} | {error, unicode:chardata()}.
 open(#{host := Host, port := Port, user := User, provider := Provider}) ->
@@ -160,7 +180,7 @@ put_file(Sftp, From, To) ->
     Put =
         case (?SFTP):open(Sftp, To, [write, creat, trunc, binary], ?SFTP_MS) of
             {ok, Handle} ->
-                Written = pieces(File, Sftp, Handle),
+                Written = pieces(File, Sftp, Handle, []),
                 case {Written, (?SFTP):close(Sftp, Handle, ?SFTP_MS)} of
                     {ok, ok} -> ok;
                     {ok, {error, _} = Error} -> Error;
@@ -175,15 +195,30 @@ put_file(Sftp, From, To) ->
         {error, Reason} -> {error, ["sftp: ", why(Reason)]}
     end.
 
-pieces(File, Sftp, Handle) ->
+pieces(File, Sftp, Handle, Waiting) when length(Waiting) < ?WINDOW ->
     case file:read(File, ?PIECE) of
         {ok, Piece} ->
-            case (?SFTP):write(Sftp, Handle, Piece, ?SFTP_MS) of
-                ok -> pieces(File, Sftp, Handle);
+            case (?SFTP):awrite(Sftp, Handle, Piece) of
+                {async, N} -> pieces(File, Sftp, Handle, Waiting ++ [N]);
                 {error, _} = Error -> Error
             end;
-        eof -> ok;
+        eof -> written(Waiting);
         {error, _} = Error -> Error
+    end;
+pieces(File, Sftp, Handle, [N | Waiting]) ->
+    case written([N]) of
+        ok -> pieces(File, Sftp, Handle, Waiting);
+        {error, _} = Error -> Error
+    end.
+
+%% What is on its way after an error is for nobody: the process that sends it ends soon.
+written([]) ->
+    ok;
+written([N | Waiting]) ->
+    receive
+        {async_reply, N, ok} -> written(Waiting);
+        {async_reply, N, {error, _} = Error} -> Error
+    after ?SFTP_MS -> {error, timeout}
     end.
 
 -spec close(connection()) -> ok.

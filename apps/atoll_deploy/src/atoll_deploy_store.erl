@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The state of all deployments of a user, in a folder that nobody else may enter: things, nodes, how many nodes a
+%% @doc The state of all deployments of a user, in a folder that nobody else may enter, if it is made here: things, nodes, how many nodes a
 %% family shall have. It is kept by a VM of its own ({@link atoll_deploy_store_vm}), which ends with the process that opened
 %% the store, and outlives a master that is killed by nothing but the write that it was told.
 -module(atoll_deploy_store).
@@ -26,10 +26,15 @@ open(Dir, WaitMs) ->
         {error, Reason} -> {error, ["The folder ", Dir, " cannot be used: ", file:format_error(Reason), $.]}
     end.
 
+%% One that is there already is somebody's, who has said who may enter it.
 made(Dir) ->
-    case filelib:ensure_path(Dir) of
-        ok -> file:change_mode(Dir, 8#700);
-        {error, _} = Error -> Error
+    case filelib:is_dir(Dir) of
+        true -> ok;
+        false ->
+            case filelib:ensure_path(Dir) of
+                ok -> file:change_mode(Dir, 8#700);
+                {error, _} = Error -> Error
+            end
     end.
 
 started(Dir, WaitMs) ->

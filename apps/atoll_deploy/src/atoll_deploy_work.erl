@@ -6,7 +6,7 @@
 %% master that ends in between leaves nodes that are known, and what it had begun may be done again.
 -module(atoll_deploy_work).
 
--export([do/3, look/2, sweep/3, log/3, way/2, mark/2]).
+-export([do/3, look/2, sweep/3, log/3, asked/3, where/2, mark/2]).
 
 -export_type([job/0, context/0, result/0, phases/0]).
 
@@ -180,11 +180,13 @@ loopback("127." ++ _ = Host) -> Host;
 loopback(_) -> "".
 
 %% @doc By what the processes of a node are known on its host.
--spec mark(atoll_deploy_plan:row(), context()) -> string().
+-spec mark(#{node := string(), host := string(), _ => _}, context()) -> string().
 mark(#{node := Node, host := Host}, Context) -> lists:concat([below(Host, Context), "/", Node]).
 
 epmd(Host, #{id := Id}) -> lists:concat(["epmd/", Id, "/", Host]).
 
+%% @doc Where a host is, and which driver reaches it.
+-spec where({Domain :: string(), Host :: string()}, context()) -> {module(), atoll_deploy_host:address()} | {error, unicode:chardata()}.
 where({Domain, Host}, #{domains := Domains, providers := Providers}) ->
     #{Domain := #{provider := Provider, hosts := Hosts} = Of} = Domains,
     #{Provider := #{driver := Driver} = Thing} = Providers,
@@ -194,8 +196,6 @@ where({Domain, Host}, #{domains := Domains, providers := Providers}) ->
         [] -> {error, ["the domain ", Domain, " no longer has it"]}
     end.
 
-%% @doc A way to a host.
--spec way({Domain :: string(), Host :: string()}, context()) -> {ok, atoll_deploy_host:way()} | {error, unicode:chardata()}.
 way(Key, Context) ->
     case where(Key, Context) of
         {error, _} = Error ->
@@ -225,6 +225,9 @@ sweep(Keys, Left, #{family := #{name := Family}} = Context) ->
 
 below(Host, #{id := Id, family := #{name := Family}}) -> lists:concat([Id, "/", Host, "/", Family]).
 
+%% @doc Asks these hosts, all at once.
+-spec asked([Key], fun((Key, atoll_deploy_host:way()) -> Answer), context()) -> [{Key, Answer | {error, unicode:chardata()}}] when
+    Key :: {Domain :: string(), Host :: string()}.
 asked(Keys, Ask, Context) ->
     Asking = [
         {Key, spawn_monitor(fun() ->

@@ -17,7 +17,8 @@
     no_secret_can_be_seen/1,
     one_program_at_a_time_works_with_a_state/1,
     kubectl_is_told_what_a_family_is/1,
-    manifests_are_valid/1
+    manifests_are_valid/1,
+    time_grows_with_the_nodes_as_that_of_bare_peers/1
 ]).
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -28,7 +29,7 @@ all() ->
         a_master_that_is_killed_goes_on_to_exactly_n, a_start_that_fails_leaves_nothing,
         a_release_is_rolled_and_goes_back_where_it_is_not_well, commands_of_a_release_start_and_stop_it,
         a_file_is_applied_by_the_command, no_secret_can_be_seen, one_program_at_a_time_works_with_a_state, kubectl_is_told_what_a_family_is
-    ] ++ [manifests_are_valid || atoll_tier:tier() =:= deep].
+    ] ++ [Case || atoll_tier:tier() =:= deep, Case <- [manifests_are_valid, time_grows_with_the_nodes_as_that_of_bare_peers]].
 
 init_per_testcase(_, Config) ->
     Dir = atoll_cli_os:new_dir(),
@@ -47,23 +48,22 @@ id(Deployment) -> atoll_deploy_store:id(Deployment).
 
 n_nodes_are_up_and_connected_and_nothing_is_left(Config) ->
     Deployment = opened(Config),
-    {ok, Steps} = atoll_deploy:plan(Deployment, "f", 3),
-    ?assertEqual(["f1@127.0.0.1", "f2@127.0.0.1", "f3@127.0.0.1"], [Node || {start, #{node := Node}} <- Steps]),
+    {ok, Steps} = atoll_deploy:plan(Deployment, "f", 2),
+    ?assertEqual(["f1@127.0.0.1", "f2@127.0.0.1"], [Node || {start, #{node := Node}} <- Steps]),
     ?assertEqual([], atoll_deploy_probe:marked(id(Deployment))),
     Self = self(),
-    {ok, #{up := Up, failed := [], done := 3, phases := #{"127.0.0.1" := Phases}}} = atoll_deploy:run(Deployment, "f", 3, fun(Done, Total) -> Self ! {told, Done, Total} end),
-    ?assertEqual(["f1@127.0.0.1", "f2@127.0.0.1", "f3@127.0.0.1"], Up),
+    {ok, #{up := Up, failed := [], done := 2, phases := #{"127.0.0.1" := Phases}}} = atoll_deploy:run(Deployment, "f", 2, fun(Done, Total) -> Self ! {told, Done, Total} end),
+    ?assertEqual(["f1@127.0.0.1", "f2@127.0.0.1"], Up),
     ?assertEqual([connect, nodes, upload], lists:sort(maps:keys(Phases))),
-    [receive {told, N, 3} -> ok after 0 -> error({not_told, N}) end || N <- lists:seq(0, 3)],
+    [receive {told, N, 2} -> ok after 0 -> error({not_told, N}) end || N <- lists:seq(0, 2)],
     Eye = atoll_deploy_probe:eye("hush-hush-cookie"),
     [?assertEqual("1", atoll_deploy_probe:see(Eye, Node, probe, version, [])) || Node <- Up],
-    [ok = atoll_deploy_probe:await({connected, Node}, fun() -> length(atoll_deploy_probe:see(Eye, Node, erlang, nodes, [])) =:= 2 end) || Node <- Up],
+    [ok = atoll_deploy_probe:await({connected, Node}, fun() -> length(atoll_deploy_probe:see(Eye, Node, erlang, nodes, [])) =:= 1 end) || Node <- Up],
     %% Again it does nothing; then more, then fewer.
-    ?assertMatch({ok, #{done := 0, up := Up}}, run(Deployment, 3)),
-    ?assertMatch({ok, #{done := 2, up := [_, _, _, _, _]}}, run(Deployment, 5)),
-    ?assertMatch({ok, #{done := 3, up := ["f1@127.0.0.1", "f2@127.0.0.1"]}}, run(Deployment, 2)),
-    {ok, #{wanted := 2, nodes := Nodes}} = atoll_deploy:status(Deployment, "f"),
-    ?assertEqual([up, up], [State || #{state := State} <- Nodes]),
+    ?assertMatch({ok, #{done := 0, up := Up}}, run(Deployment, 2)),
+    ?assertMatch({ok, #{done := 1, up := [_, _, _]}}, run(Deployment, 3)),
+    ?assertMatch({ok, #{done := 2, up := ["f1@127.0.0.1"]}}, run(Deployment, 1)),
+    ?assertMatch({ok, #{wanted := 1, nodes := [#{state := up}]}}, atoll_deploy:status(Deployment, "f")),
     ?assertMatch({ok, #{failed := []}}, atoll_deploy:terminate(Deployment, "f", fun(_, _) -> ok end)),
     ?assertEqual([], atoll_deploy_probe:marked(id(Deployment))),
     ?assertNot(filelib:is_dir(filename:join(?config(dir, Config), "host"))),
@@ -84,17 +84,17 @@ a_node_that_was_killed_is_started_again(Config) ->
 a_master_that_is_killed_goes_on_to_exactly_n(Config) ->
     Dir = ?config(dir, Config),
     ok = atoll_deploy:close(opened(Config)),
-    Master = atoll_cli_os:start(Dir, ["deploy", "run", "f", "6", "--state", ?config(state, Config)]),
+    Master = atoll_cli_os:start(Dir, ["deploy", "run", "f", "4", "--state", ?config(state, Config)]),
     ok = atoll_deploy_probe:await(begun, fun() -> atoll_deploy_probe:marked("/f/f1@127.0.0.1") =/= [] end),
     ok = atoll_cli_os:signal(Master, "KILL"),
     #{status := Status} = atoll_cli_os:await_exit(Master, 30000),
     ?assertNotEqual(0, Status),
     %% Another one is let in when nothing of it is left.
     {ok, Deployment} = atoll_deploy:open(?config(state, Config), 30000),
-    ?assertEqual({ok, 6}, atoll_deploy_store:count(Deployment, "f")),
+    ?assertEqual({ok, 4}, atoll_deploy_store:count(Deployment, "f")),
     {ok, #{up := Up, failed := []}} = run(Deployment, kept),
-    ?assertEqual(6, length(Up)),
-    ok = atoll_deploy_probe:await(exactly, fun() -> length(vms(Deployment)) =:= 6 end),
+    ?assertEqual(4, length(Up)),
+    ok = atoll_deploy_probe:await(exactly, fun() -> length(vms(Deployment)) =:= 4 end),
     Eye = atoll_deploy_probe:eye("hush-hush-cookie"),
     [?assertEqual("1", atoll_deploy_probe:see(Eye, Node, probe, version, [])) || Node <- Up],
     ok = peer:stop(Eye),
@@ -117,15 +117,15 @@ a_start_that_fails_leaves_nothing(Config) ->
 
 a_release_is_rolled_and_goes_back_where_it_is_not_well(Config) ->
     Deployment = opened(Config),
-    {ok, #{up := Up}} = run(Deployment, 3),
+    {ok, #{up := Up}} = run(Deployment, 2),
     Eye = atoll_deploy_probe:eye("hush-hush-cookie"),
     Versions = fun() -> [atoll_deploy_probe:see(Eye, Node, probe, version, []) || Node <- Up] end,
     Roll = fun(Release, Batch) -> atoll_deploy:roll(Deployment, "f", {Release, Batch}, fun(_, _) -> ok end) end,
-    ?assertMatch({ok, #{up := Up, done := 3, failed := []}}, Roll("two", 2)),
-    ?assertEqual(["2", "2", "2"], Versions()),
+    ?assertMatch({ok, #{up := Up, done := 2, failed := []}}, Roll("two", 2)),
+    ?assertEqual(["2", "2"], Versions()),
     {back, Why, #{up := Up, failed := []}} = Roll("spoilt", 1),
     ?assertMatch({_, {match, _}}, {Why, re:run(Why, "^f1@127\\.0\\.0\\.1: .*spoilt")}),
-    ?assertEqual(["2", "2", "2"], Versions()),
+    ?assertEqual(["2", "2"], Versions()),
     ?assertMatch({ok, #{done := 0}}, run(Deployment, kept)),
     %% What runs is not changed behind its back.
     Changed = #{path => atoll_deploy_probe:release(?config(dir, Config), "4", good), apps => ["probe"]},
@@ -174,6 +174,8 @@ a_file_is_applied_by_the_command(Config) ->
     ?assertEqual(<<"f: stop f2@127.0.0.1\n">>, Plan),
     #{status := 0, stdout := Status} = Command(["status", "f", "--json"]),
     #{<<"families">> := [#{<<"wanted">> := 2, <<"nodes">> := [#{<<"state">> := <<"up">>}, _]}]} = atoll_cli_os:decode(Status),
+    #{status := 0, stdout := Rolled} = Command(["roll", "f", "two", "--dry-run"]),
+    ?assertEqual(<<"f: start f1@127.0.0.1 with the release two\nf: start f2@127.0.0.1 with the release two\n">>, Rolled),
     #{status := 3, stderr := Needed} = Command(["release", "one", "--forget"]),
     ?assertEqual(<<"atoll deploy release: The release one is needed by the family f.\n">>, Needed),
     #{status := 0} = Command(["terminate", "f"]),
@@ -231,6 +233,64 @@ one_program_at_a_time_works_with_a_state(Config) ->
     receive waits -> ok end,
     ok = atoll_deploy:close(Deployment),
     receive {'DOWN', Ref, process, _, Reason} -> ?assertEqual({has, ["f"]}, Reason) end.
+
+%% Beside nodes that are started by OTP's peer alone, with the same flags, as many at a time.
+time_grows_with_the_nodes_as_that_of_bare_peers(Config) ->
+    Deployment = opened(Config),
+    {ok, #{flags := Flags}} = atoll_deploy_store:thing(Deployment, family, "f"),
+    Rows = [
+        begin
+            Peers = peers(N, Flags),
+            {ok, #{up := Up, failed := [], ms := Ms}} = run(Deployment, N),
+            ?assertEqual(N, length(Up)),
+            {ok, #{failed := []}} = atoll_deploy:terminate(Deployment, "f", fun(_, _) -> ok end),
+            {N, Ms, Peers}
+        end
+     || N <- [5, 60, 10, 40, 20, 30, 50]
+    ],
+    Points = [{N, Ms} || {N, Ms, _} <- Rows],
+    Ratio = lists:sum([Ms || {_, Ms, _} <- Rows]) / lists:sum([Ms || {_, _, Ms} <- Rows]),
+    ct:pal("nodes, ms, ms of peers: ~p~nR2 ~.4f, ratio ~.3f", [lists:sort(Rows), r2(Points), Ratio]),
+    io:format(user, "nodes, ms, ms of peers: ~0p R2 ~.4f, ratio ~.3f~n", [lists:sort(Rows), r2(Points), Ratio]),
+    ?assert(r2(Points) > 0.95, Rows),
+    ok = atoll_deploy:close(Deployment).
+
+peers(N, Flags) ->
+    Begun = erlang:monotonic_time(millisecond),
+    Started = started([lists:concat(["bare", I]) || I <- lists:seq(1, N)], Flags, []),
+    Ms = erlang:monotonic_time(millisecond) - Begun,
+    [peer:stop(Peer) || Peer <- Started],
+    Ms.
+
+started([], _, Running) ->
+    awaited(Running);
+started(Names, Flags, Running) ->
+    Self = self(),
+    case length(Running) < 2 * erlang:system_info(schedulers_online) of
+        true ->
+            {Pid, _} = spawn_monitor(fun() ->
+                {ok, Peer, _} = peer:start(#{name => hd(Names), host => "127.0.0.1", longnames => true, connection => standard_io, args => Flags, wait_boot => 60000}),
+                Self ! {peer, Peer}
+            end),
+            started(tl(Names), Flags, [Pid | Running]);
+        false ->
+            receive {'DOWN', _, process, Pid, normal} -> started(Names, Flags, lists:delete(Pid, Running)) end
+    end.
+
+awaited([]) ->
+    (fun Said() -> receive {peer, Peer} -> [Peer | Said()] after 0 -> [] end end)();
+awaited(Running) ->
+    receive {'DOWN', _, process, Pid, normal} -> awaited(lists:delete(Pid, Running)) end.
+
+%% How much of the spread a line explains.
+r2(Points) ->
+    Count = length(Points),
+    Mean = fun(Values) -> lists:sum(Values) / Count end,
+    {Mx, My} = {Mean([X || {X, _} <- Points]), Mean([Y || {_, Y} <- Points])},
+    Sxy = lists:sum([(X - Mx) * (Y - My) || {X, Y} <- Points]),
+    Sxx = lists:sum([(X - Mx) * (X - Mx) || {X, _} <- Points]),
+    Syy = lists:sum([(Y - My) * (Y - My) || {_, Y} <- Points]),
+    Sxy * Sxy / (Sxx * Syy).
 
 %% A program in the place of kubectl, with a cluster that does at once what it is told.
 -define(KUBECTL, "

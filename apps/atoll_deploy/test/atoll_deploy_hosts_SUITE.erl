@@ -158,7 +158,7 @@ hosts_that_refuse_are_named_and_the_others_go_on(Config) ->
     ok = atoll_deploy_probe:await(gone, fun() -> not filelib:is_regular(pid_file(Dir, 6)) end),
     File = file(Dir, 6),
     #{status := 1, said := #{<<"up">> := Up, <<"failed">> := Failed}} = atoll(Network, Dir, ["apply", File]),
-    ?assertEqual([<<"f1@">>, <<"f2@">>, <<"f4@">>], [binary:part(Node, 0, 3) || Node <- Up]),
+    ?assertEqual([<<"f1@">>, <<"f2@">>, <<"f4@">>], [binary:part(Node, 0, 3) || Node <- Up], Failed),
     Whys = [{binary:part(Node, 0, 2), Why} || #{<<"node">> := Node, <<"why">> := Why} <- Failed],
     [
         ?assertMatch({_, {match, _}}, {Whys, re:run(proplists:get_value(Node, Whys, <<>>), Said)})

@@ -5,7 +5,7 @@
 
 -export([release/3, eye/1, eye/2, see/5, await/2, marked/1, things/3]).
 -export([ask/2, asked/1, asking/2]).
--export([opened/2, ended/2]).
+-export([opened/2, ended/2, echo/1]).
 
 -define(LATE_MS, 30000).
 
@@ -119,3 +119,7 @@ ended(State, Dir) ->
     _ = [{ok, _} = atoll_deploy:terminate(Deployment, Family, fun(_, _) -> ok end) || Family <- atoll_deploy:families(Deployment)],
     ok = atoll_deploy:close(Deployment),
     atoll_cli_os:remove_dir(Dir).
+
+%% @doc What it was given, by this module's code.
+-spec echo(Term) -> Term.
+echo(Term) -> Term.

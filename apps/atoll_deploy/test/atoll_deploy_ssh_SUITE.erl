@@ -9,13 +9,15 @@
 -export([
     nodes_come_up_over_ssh_and_nothing_is_left/1,
     a_host_that_refuses_is_named_and_the_others_go_on/1,
-    a_host_is_reached_through_another_and_known_by_its_own_key/1
+    a_host_is_reached_through_another_and_known_by_its_own_key/1,
+    a_cluster_runs_on_the_hosts_of_a_family/1
 ]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [nodes_come_up_over_ssh_and_nothing_is_left, a_host_that_refuses_is_named_and_the_others_go_on, a_host_is_reached_through_another_and_known_by_its_own_key].
+    [nodes_come_up_over_ssh_and_nothing_is_left, a_host_that_refuses_is_named_and_the_others_go_on] ++
+    [Case || atoll_tier:tier() =:= deep, Case <- [a_host_is_reached_through_another_and_known_by_its_own_key, a_cluster_runs_on_the_hosts_of_a_family]].
 
 init_per_testcase(_, Config) ->
     case atoll_deploy_sshd:available() of
@@ -114,4 +116,32 @@ a_host_is_reached_through_another_and_known_by_its_own_key(Config) ->
     {ok, #{up := [], failed := [{_, Why}]}} = atoll_deploy:run(Deployment, "f", 1, fun tell/2),
     ?assertMatch({match, _}, re:run(Why, "^the host 127\\.0\\.0\\.2: its key is another")),
     ok = atoll_deploy:close(Deployment),
+    [ok = atoll_deploy_sshd:stop(Server) || Server <- Servers].
+
+%% As benchmarks start one, which know nothing of where.
+a_cluster_runs_on_the_hosts_of_a_family(Config) ->
+    Dir = ?config(dir, Config),
+    {Hosts, Servers} = hosts(Dir),
+    ok = known(Dir, Hosts),
+    ok = atoll_deploy:close(opened(Config, Hosts, #{})),
+    ok = atoll_deploy_cluster:use(?config(state, Config), "f"),
+    try
+        {ok, Cluster} = atoll_cluster:start(#{nodes => 3, name => "far", parallel => 3}),
+        ?assertEqual(['far1@127.0.0.1', 'far2@127.0.0.2', 'far3@127.0.0.1'], atoll_cluster:nodes(Cluster)),
+        [pong = atoll_cluster:call(Cluster, 'far1@127.0.0.1', net_adm, ping, [Node]) || Node <- atoll_cluster:nodes(Cluster)],
+        %% It has the code of this VM, and the cookie in no argument.
+        ?assertEqual({ok, 3}, atoll_cluster:call(Cluster, 'far2@127.0.0.2', atoll_deploy_probe, echo, [{ok, 3}])),
+        ?assertEqual([], [Command || {_, Command} <- atoll_deploy_probe:marked("far"), binary:match(Command, <<"hush-hush-cookie">>) =/= nomatch]),
+        ok = atoll_cluster:kill(Cluster, 'far2@127.0.0.2'),
+        ?assertEqual([], atoll_deploy_probe:marked("/far2@127.0.0.2")),
+        ok = atoll_cluster:restart(Cluster, 'far2@127.0.0.2'),
+        ok = atoll_cluster:pause(Cluster, 'far3@127.0.0.1'),
+        #{nodes := Nodes} = atoll_cluster:info(Cluster),
+        ?assertEqual([up, up, paused], [State || #{state := State} <- Nodes]),
+        ok = atoll_cluster:stop(Cluster),
+        ?assertEqual([], atoll_deploy_probe:marked("-far/")),
+        ?assertEqual([], filelib:wildcard(Dir ++ "/host?/cluster-far"))
+    after
+        atoll_cluster:elsewhere(#{})
+    end,
     [ok = atoll_deploy_sshd:stop(Server) || Server <- Servers].

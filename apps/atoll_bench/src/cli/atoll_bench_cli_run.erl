@@ -21,9 +21,8 @@ options() ->
           help => "how often the nodes are started anew, at most once a round"},
         #{name => seed, value => "N", default => "1", read => atoll_cli_read:whole(0, 1000000000),
           help => "of the order in which that is done"},
-        #{name => out, value => "FILE", help => "the result file (atoll-bench-NAME-TIME.jsonl unless told)"},
-        atoll_cli_json:switch()
-    ].
+        #{name => out, value => "FILE", help => "the result file (atoll-bench-NAME-TIME.jsonl unless told)"}
+    ] ++ atoll_deploy_cluster:options() ++ [atoll_cli_json:switch()].
 
 %% @doc With those of the benchmark that is named: a list of values for each of its
 %% parameters.
@@ -106,7 +105,13 @@ examples() ->
     ].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
-run(#{json := Json} = Values, [Name]) ->
+run(Values, Operands) ->
+    case atoll_deploy_cluster:placed(Values) of
+        ok -> ran(Values, Operands);
+        {error, Sentence} -> {unable, Sentence}
+    end.
+
+ran(#{json := Json} = Values, [Name]) ->
     case atoll_bench:find(Name) of
         {ok, Module} ->
             File = maps:get(out, Values, timely("atoll-bench-" ++ Name, ".jsonl")),

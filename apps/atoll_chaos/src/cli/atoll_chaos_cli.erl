@@ -13,7 +13,7 @@ where(Overlay) ->
     [
         #{name => nodes, value => "N", read => atoll_cli_read:whole(1, ?MAX_NODES),
           help => "start a cluster of so many nodes for it"}
-        | atoll_view_cli_where:options("one is started for it") ++ atoll_up_cli_overlay:options(Overlay) ++ atoll_up_cli_carrier:options()
+        | atoll_view_cli_where:options("one is started for it") ++ atoll_up_cli_overlay:options(Overlay) ++ atoll_up_cli_carrier:options() ++ atoll_deploy_cluster:options()
     ].
 
 %% @doc The options that stand last.
@@ -44,7 +44,11 @@ check(Values) ->
 on(Values, Nodes, Overlay, Fun) ->
     case atoll_view_cli_where:is_given(Values) of
         true -> atoll_view_cli_where:on_up(Values, fun(Up) -> Fun(#{nodes => Up}) end);
-        false -> start(Values, Nodes, Overlay, Fun)
+        false ->
+            case atoll_deploy_cluster:placed(Values) of
+                ok -> start(Values, Nodes, Overlay, Fun);
+                {error, Sentence} -> {unable, Sentence}
+            end
     end.
 
 start(_Values, Nodes, _Overlay, _Fun) when Nodes > ?MAX_NODES ->

@@ -12,7 +12,7 @@ summary() -> "have a family run another release, some nodes at a time".
 options() ->
     [
         #{name => batch, value => "N", default => "1", read => atoll_cli_read:whole(1, 1000), help => "so many nodes at a time"},
-        atoll_deploy_cli:state(), atoll_cli_json:switch()
+        atoll_deploy_cli:dry_run(), atoll_deploy_cli:state(), atoll_cli_json:switch()
     ].
 
 -spec more() -> unicode:chardata().
@@ -25,6 +25,13 @@ operands() -> ["FAMILY", "RELEASE"].
 examples() -> ["atoll deploy roll shop shop-2", "atoll deploy roll shop shop-2 --batch 2"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
+run(#{dry_run := true, batch := Batch, json := Json} = Values, [Family, Release]) ->
+    atoll_deploy_cli:within(Values, fun(Deployment) ->
+        case atoll_deploy:batches(Deployment, Family, {Release, Batch}) of
+            {ok, Batches} -> atoll_deploy_cli:steps(Json, [{Family, [{start, Row#{release := Release}} || Rows <- Batches, Row <- Rows]}]);
+            {error, Sentence} -> {unable, Sentence}
+        end
+    end);
 run(#{batch := Batch, json := Json} = Values, [Family, Release]) ->
     atoll_deploy_cli:within(Values, fun(Deployment) ->
         case atoll_deploy:roll(Deployment, Family, {Release, Batch}, atoll_deploy_cli:tell()) of

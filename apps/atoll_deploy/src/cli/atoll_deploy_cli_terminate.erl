@@ -9,7 +9,7 @@
 summary() -> "stop all nodes of a family, and leave nothing of them".
 
 -spec options() -> [atoll_cli_options:option()].
-options() -> [atoll_deploy_cli:state(), atoll_cli_json:switch()].
+options() -> [atoll_deploy_cli:dry_run(), atoll_deploy_cli:state(), atoll_cli_json:switch()].
 
 -spec more() -> unicode:chardata().
 more() -> "What a start that failed has left goes too. Machines of a cloud are destroyed when no node is left on them.".
@@ -18,9 +18,11 @@ more() -> "What a start that failed has left goes too. Machines of a cloud are d
 operands() -> ["FAMILY"].
 
 -spec examples() -> [string()].
-examples() -> ["atoll deploy terminate shop"].
+examples() -> ["atoll deploy terminate shop", "atoll deploy terminate shop --dry-run"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
+run(#{dry_run := true} = Values, [Family]) ->
+    atoll_deploy_cli_run:run(Values, [Family, "0"]);
 run(#{json := Json} = Values, [Family]) ->
     atoll_deploy_cli:within(Values, fun(Deployment) ->
         case atoll_deploy:terminate(Deployment, Family, atoll_deploy_cli:tell()) of
