@@ -96,18 +96,14 @@
     groups_at = none :: none | integer()
 }).
 
--define(PARTS, [atoll_flow_governor, atoll_flow_counts, atoll_flow_tracing]).
+-define(PARTS, [atoll_flow_facts, atoll_flow_governor, atoll_flow_counts, atoll_flow_tracing]).
 -define(UNASKED_MS, 5000).
 -define(BACKLOG, 10000).
 %% So many are counted before it is looked how many wait.
 -define(AT_ONCE, 250).
 -define(MOST_KNOWN, 20000).
--define(MOST_NAMES, 1000).
--define(LONGEST, 5).
 -define(GROUPS_US, 1000000).
 -define(PURGES, 1000).
-%% As atoll_view_join calls programs that look.
--define(VIEWS, "atoll_view_").
 
 %% @doc What is put into a node; the order is that in which it is.
 -spec modules() -> [module()].
@@ -316,26 +312,9 @@ by(Pid, Asked, #tracing{names = Names} = Tracing) ->
     case Names of
         #{Pid := Name} -> {Name, Tracing};
         #{} ->
-            Name = case Asked of name -> name(Pid); module -> module(Pid) end,
+            Name = case Asked of name -> atoll_flow_facts:name(Pid); module -> atoll_flow_facts:module(Pid) end,
             Kept = case map_size(Names) < ?MOST_KNOWN of true -> Names; false -> #{} end,
             {Name, Tracing#tracing{names = Kept#{Pid => Name}}}
-    end.
-
-name(Pid) ->
-    case is_pid(Pid) andalso erlang:process_info(Pid, registered_name) of
-        {registered_name, Name} -> Name;
-        _ -> unnamed
-    end.
-
-%% As proc_lib has it, of processes that it has started.
-module(Pid) ->
-    case is_pid(Pid) andalso erlang:process_info(Pid, [initial_call, dictionary]) of
-        [{initial_call, {Module, _, _}}, {dictionary, Dictionary}] ->
-            case lists:keyfind('$initial_call', 1, Dictionary) of
-                {_, {Its, _, _}} -> Its;
-                false -> Module
-            end;
-        _ -> gone
     end.
 
 governed(#tracing{uncounted = N, seen = Seen, longest = Longest} = Tracing) ->
@@ -356,7 +335,7 @@ stepped(Event, #tracing{governor = Governor0, flags = Flags, counts = Counts} = 
         open ->
             ok = atoll_flow_tracing:open(Flags),
             From = erlang:monotonic_time(),
-            Meters = meters(Now),
+            Meters = meters(now_us()),
             Opened = case atoll_flow_governor:is_whole(Governor) of
                 true -> atoll_flow_counts:whole(Meters, Counts);
                 false -> atoll_flow_counts:opened(Meters, Counts)
@@ -375,31 +354,7 @@ timed(Now, #tracing{timer = Timer} = Tracing) ->
 
 now_us() -> erlang:monotonic_time(microsecond).
 
-meters(Now) -> {Now, maps:from_list([{Node, Bytes} || {Node, _, Bytes} <- connections(), Bytes =/= unknown])}.
-
-%% The VM counts on its own sockets; of others the carrier knows.
-connections() ->
-    Known = [{Node, carried(Controller)} || {Node, Controller} <- erlang:system_info(dist_ctrl), not is_view(Node)],
-    Others = case [Node || {Node, unknown} <- Known] =/= [] andalso erlang:function_exported(atoll, links, 0) of
-        true -> maps:from_list([{Node, carrier(Link)} || #{node := Node} = Link <- called(atoll, links)]);
-        false -> #{}
-    end,
-    [case Is of unknown -> {Packets, Bytes} = maps:get(Node, Others, {unknown, unknown}), {Node, Packets, Bytes}; {Packets, Bytes} -> {Node, Packets, Bytes} end || {Node, Is} <- Known].
-
-carried(Port) when is_port(Port) ->
-    case inet:getstat(Port, [send_cnt, send_oct]) of
-        {ok, Stat} -> {proplists:get_value(send_cnt, Stat), proplists:get_value(send_oct, Stat)};
-        {error, _} -> unknown
-    end;
-carried(_) ->
-    unknown.
-
-carrier(#{bytes_out := Bytes, channels := Channels}) -> {lists:sum([Packets || #{packets := Packets} <- maps:values(Channels)]), Bytes};
-carrier(#{bytes_out := Bytes}) -> {unknown, Bytes}.
-
-called(M, F) -> apply(M, F, []).
-
-is_view(Node) -> lists:prefix(?VIEWS, atom_to_list(Node)).
+meters(Now) -> {Now, maps:from_list([{Node, Bytes} || {Node, _, Bytes} <- atoll_flow_facts:connections(), Bytes =/= unknown])}.
 
 answered(From, #state{} = State0) ->
     #state{groups = Groups, tracing = Tracing, watchers = Watchers} = State = grouped(State0),
@@ -408,10 +363,10 @@ answered(From, #state{} = State0) ->
         at => now_us(),
         life => {os:getpid(), erlang:system_info(creation), erlang:system_info(start_time)},
         groups => Groups,
-        peers => [Node || Node <- nodes(), not is_view(Node)],
-        connections => connections(),
+        peers => [Node || Node <- nodes(), not atoll_flow_facts:is_view(Node)],
+        connections => atoll_flow_facts:connections(),
         tracing => told(Tracing),
-        sent => case Tracing of #tracing{counts = Counts} -> [Is || {{Peer, _, _, _}, _, _} = Is <- atoll_flow_counts:totals(Counts), not is_view(Peer)]; _ -> [] end,
+        sent => case Tracing of #tracing{counts = Counts} -> [Is || {{Peer, _, _, _}, _, _} = Is <- atoll_flow_counts:totals(Counts), not atoll_flow_facts:is_view(Peer)]; _ -> [] end,
         load => case Load of true -> load(Tracing); false -> none end
     }}),
     State.
@@ -422,26 +377,16 @@ told(#tracing{epoch = Epoch, governor = Governor, seen = Seen, uncounted = N, lo
 told(Is) -> Is.
 
 load(Tracing) ->
-    Registered = lists:sublist(registered(), ?MOST_NAMES),
-    Lengths = [{Length, Name} || Name <- Registered, {message_queue_len, Length} <- [length_of(whereis(Name))]],
-    #{
-        queues => erlang:statistics(run_queue_lengths),
-        migrations => case Tracing of #tracing{migrations = Is} -> [{From, To, N} || {{From, To}, N} <- maps:to_list(Is)]; _ -> [] end,
-        mailboxes => [{Name, Length} || {Length, Name} <- lists:sublist(lists:reverse(lists:sort(Lengths)), ?LONGEST)],
-        topology => erlang:system_info(cpu_topology)
-    }.
-
-length_of(Pid) when is_pid(Pid) -> erlang:process_info(Pid, message_queue_len);
-length_of(_) -> undefined.
+    (atoll_flow_facts:load())#{migrations => case Tracing of #tracing{migrations = Is} -> [{From, To, N} || {{From, To}, N} <- maps:to_list(Is)]; _ -> [] end}.
 
 %% Atoll's are read at once. Those of another implementation may take their time: they come by a process of their own, once a second.
 grouped(#state{groups_at = At} = State) ->
     Now = now_us(),
     case {whereis(atoll_sup), erlang:function_exported(s_group, own_s_groups, 0)} of
-        {Pid, true} when is_pid(Pid) -> in_groups(own_groups(), State);
+        {Pid, true} when is_pid(Pid) -> in_groups(atoll_flow_facts:groups(), State);
         {_, true} when At =:= none; Now - At >= ?GROUPS_US ->
             Self = self(),
-            _ = spawn(fun() -> Self ! {?MODULE, groups, own_groups()} end),
+            _ = spawn(fun() -> Self ! {?MODULE, groups, atoll_flow_facts:groups()} end),
             State#state{groups_at = Now};
         {_, true} -> State;
         {_, false} -> in_groups(none, State)
@@ -455,11 +400,6 @@ by_groups(none, Tracing) -> by_groups([], Tracing);
 by_groups(Groups, Tracing) ->
     %% The first stands last.
     Tracing#tracing{own = [Group || {Group, _} <- Groups], shared = maps:from_list([{Node, Group} || {Group, Nodes} <- lists:reverse(Groups), Node <- Nodes])}.
-
-own_groups() ->
-    try [{Group, Nodes} || {Group, Nodes} <- called(s_group, own_s_groups)]
-    catch _:_ -> none
-    end.
 
 %% @private As atoll_watch_agent does: a process that runs OTP's code alone takes the modules away.
 -spec terminate(term(), #state{}) -> ok.

@@ -12,8 +12,10 @@
     a_program_that_traces_already_is_left_alone/1,
     nothing_stays_when_it_ends_or_is_killed/1,
     an_agent_that_is_killed_is_replaced_and_nothing_is_counted_twice/1,
+    agents_live_where_their_nodes_are_and_are_replaced_with_their_vm/1,
     a_node_that_is_killed_is_traced_again_when_it_is_back/1,
     two_who_look_count_the_same/1,
+    groups_of_another_implementation_are_followed/1,
     the_commands_print_and_record_it/1
 ]).
 
@@ -27,7 +29,8 @@ suite() -> [{timetrap, {minutes, 3}}].
 all() ->
     [what_a_script_sends_is_counted_exactly, what_a_message_is_and_who_sends_it_is_told, above_the_limit_it_samples_and_says_so, a_program_that_traces_already_is_left_alone,
      nothing_stays_when_it_ends_or_is_killed, an_agent_that_is_killed_is_replaced_and_nothing_is_counted_twice, a_node_that_is_killed_is_traced_again_when_it_is_back,
-     two_who_look_count_the_same, the_commands_print_and_record_it].
+     two_who_look_count_the_same, groups_of_another_implementation_are_followed, the_commands_print_and_record_it] ++
+    [agents_live_where_their_nodes_are_and_are_replaced_with_their_vm || atoll_tier:tier() =:= deep].
 
 %% A chain: the ends are not connected.
 init_per_suite(Config) ->
@@ -198,16 +201,24 @@ an_agent_that_is_killed_is_replaced_and_nothing_is_counted_twice(Config) ->
         ok = call(PeerA, atoll_flow_script, ping, [B, 100]),
         ?assertEqual({200, 200}, {element(1, (counted(Flow))(A, B, message)), element(1, (counted(Flow))(B, A, message))}),
         ?assertEqual(3, length(atoll_flow:agents(Flow)))
-    end),
-    %% The same where they live in a VM of their own, which is killed.
-    observing(#{trace => true, apart => true}, Config, fun(Flow) ->
+    end).
+
+%% The program that would get to another host is told which, and comes back to this one.
+agents_live_where_their_nodes_are_and_are_replaced_with_their_vm(Config) ->
+    [{_, A} = PeerA, {_, B}, _] = peers(Config),
+    Program = filename:join(proplists:get_value(dir, Config), "to_host"),
+    ok = file:write_file(Program, "#!/bin/sh\necho \"$1\" >> \"$0.hosts\"\nshift\nexec \"$@\"\n"),
+    ok = file:change_mode(Program, 8#755),
+    observing(#{trace => true, remote => Program}, Config, fun(Flow) ->
+        ?assertEqual({ok, <<"127.0.0.1\n">>}, file:read_file(Program ++ ".hosts")),
         ok = call(PeerA, atoll_flow_script, ping, [B, 100]),
         ?assertEqual(100, element(1, (counted(Flow))(A, B, message))),
         ok = kill_vm(Flow),
         _ = await(fun() -> maps:get(agents_lost, atoll_flow:status(Flow)) end, fun(N) -> N >= 3 end),
         ok = atoll_flow:settle(Flow, ?LATE_MS),
         ok = call(PeerA, atoll_flow_script, ping, [B, 100]),
-        ?assertEqual({200, 200}, {element(1, (counted(Flow))(A, B, message)), element(1, (counted(Flow))(B, A, message))})
+        ?assertEqual({200, 200}, {element(1, (counted(Flow))(A, B, message)), element(1, (counted(Flow))(B, A, message))}),
+        ?assertEqual({ok, <<"127.0.0.1\n127.0.0.1\n">>}, file:read_file(Program ++ ".hosts"))
     end).
 
 kill_vm(Flow) ->
@@ -258,6 +269,28 @@ two_who_look_count_the_same(Config) ->
         ok = call(PeerA, atoll_flow_script, ping, [B, 50]),
         ?assertEqual({100, 100}, {element(1, (counted(One))(A, B, message)), element(1, (counted(One))(B, A, message))})
     end).
+
+%% One that has nothing in common with Atoll's but what it is called.
+groups_of_another_implementation_are_followed(Config) ->
+    [{_, A} = PeerA, {_, B} = PeerB, {_, C}] = peers(Config),
+    {ok, s_group, Code} = compile:forms([
+        {attribute, 1, module, s_group}, {attribute, 1, export, [{own_s_groups, 0}]},
+        {function, 1, own_s_groups, 0, [{clause, 1, [], [], [{call, 1, {remote, 1, {atom, 1, persistent_term}, {atom, 1, get}}, [{atom, 1, s_groups}, {nil, 1}]}]}]}
+    ]),
+    Both = [PeerA, PeerB],
+    _ = [{module, s_group} = call(Peer, code, load_binary, [s_group, "s_group.erl", Code]) || Peer <- Both],
+    try
+        observing(#{}, Config, fun(Flow) ->
+            Agents = fun() -> [Agent || {Agent, _} <- atoll_flow:agents(Flow)] end,
+            ?assertEqual(lists:sort([{free, A}, {free, B}, {free, C}]), Agents()),
+            _ = [ok = call(Peer, persistent_term, put, [s_groups, [{reef, lists:sort([A, B])}]]) || Peer <- Both],
+            _ = await(Agents, fun(Is) -> Is =:= [{free, C}, {group, reef}] end),
+            _ = [true = call(Peer, persistent_term, erase, [s_groups]) || Peer <- Both],
+            _ = await(Agents, fun(Is) -> Is =:= lists:sort([{free, A}, {free, B}, {free, C}]) end)
+        end)
+    after
+        _ = [call(Peer, code, Take, [s_group]) || Peer <- Both, Take <- [delete, purge]]
+    end.
 
 the_commands_print_and_record_it(Config) ->
     [{_, A} = PeerA, {_, B}, _] = peers(Config),

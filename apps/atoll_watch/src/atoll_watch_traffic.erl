@@ -83,6 +83,9 @@ handle_info({'EXIT', Flow, _}, #state{flow = Flow} = State) ->
     {noreply, State#state{flow = none}};
 handle_info({'EXIT', _, normal}, State) ->
     {noreply, State};
+%% One that could not begin has said why.
+handle_info({'EXIT', _, {shutdown, {unable, _}}}, State) ->
+    {noreply, State};
 handle_info({'EXIT', _, Reason}, State) ->
     {stop, Reason, State}.
 

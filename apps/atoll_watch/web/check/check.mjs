@@ -350,10 +350,12 @@ const PLAYED_MS = 4000;
 /** A recording is played without a cluster, wound back and saved; how many pictures a second that makes. */
 const recorded = async (chrome, server) => {
   const where = 'recording';
-  const { page, close } = await opened(chrome, server, where, { viewport: { width: 1280, height: 900 } }, '#/traffic');
+  const { page, allowed, close } = await opened(chrome, server, where, { viewport: { width: 1280, height: 900 } }, '#/traffic');
   await page.getByText('arcs of the last second').waitFor();
   const names = Array.from({ length: 1000 }, (_, i) => `reef${i}@10.0.${Math.floor(i / 250)}.${i % 250}`);
   const text = frames(names, 40, 5000, 60).map(line => JSON.stringify(line)).join('\n');
+  // What is lost is said in the console, too.
+  allowed.broken = true;
   server.refuses = true;
   server.cut();
   await page.locator('input[type=file]').setInputFiles({ name: 'many.flow', mimeType: 'text/plain', buffer: Buffer.from(text) });
@@ -366,7 +368,7 @@ const recorded = async (chrome, server) => {
   is(where, `there are ${pictures.toFixed(1)} pictures a second`, pictures >= PICTURES);
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.screenshot({ path: join(shots, 'traffic-many.png') });
-  await page.getByLabel('Time').fill('2000');
+  await page.getByLabel('Time', { exact: true }).fill('2000');
   await page.getByText('2.0 s').waitFor();
   is(where, 'a film that was wound back does not stand', await page.getByRole('button', { name: 'Play' }).count() === 1);
   const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save' }).click()]);
