@@ -45,6 +45,10 @@
     links_are_told_to_who_watches/1
 ]).
 
+%% For as long an end waits for the other one where there seems to be a way. What it takes is far
+%% less where the machine has nothing else to do, and no promise where it has.
+-define(PAUSE_US, 17000000).
+
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
@@ -180,7 +184,7 @@ in_order_while_a_gateway_dies([A, B | Gs]) ->
         Self ! {self(), call(A, atoll_dist_order, run, [Receivers, 64, Times, Seed], 800000)}
     end),
     Asks = spawn_link(fun() ->
-        Self ! {self(), call(A, atoll_dist_probe, slowest, [name(B), echo, 4000], 30000)}
+        Self ! {self(), call(A, atoll_dist_probe, slowest, [name(B), echo, 4000], 70000)}
     end),
     Before = maps:get(bytes_out, circuit(A, B)),
     until(fun() -> maps:get(bytes_out, circuit(A, B)) > Before + 1000000 end),
@@ -191,7 +195,7 @@ in_order_while_a_gateway_dies([A, B | Gs]) ->
     ?assertNotEqual(name(First), name(Gateway)),
     ?assertEqual([], call(A, atoll_dist_probe, heard, [])),
     ct:pal("~b answers, the slowest in ~b us", [Answers, SlowestUs]),
-    ?assert(SlowestUs < 5000000),
+    ?assert(SlowestUs < ?PAUSE_US),
     Gateway.
 
 nodes_that_connect_to_each_other_at_once_have_one_connection(Config) ->
