@@ -6,7 +6,8 @@
 %% default. `direct_latency' is `direct' with the profile for latency and the arguments
 %% that are recommended with it; `stock_low_busy' has those arguments alone. `relay' is a circuit
 %% over a third node, with direct connections, `relay_sealed' the same, encrypted and
-%% authenticated from end to end, and `relay_lanes16' one over connections of 16 lanes.
+%% authenticated from end to end, `relay_lanes16' one over connections of 16 lanes, and `relay_wide' the same with four times the budget,
+%% and so four times the window.
 %% `own' is a circuit that has a connection of its own, `own_lanes16' one of 16 lanes. `forwarded' is `direct' over a small
 %% program that forwards between two sockets: what a node between costs at least; and
 %% `own_forwarded' is `own' over it: a circuit whose frames are moved outside Erlang. Those whose names end with `tls'
@@ -21,14 +22,14 @@
 
 -type system() ::
     stock | stock_tuned | stock_low_busy | direct | direct_latency | lanes4 | lanes16
-    | forwarded | relay | relay_sealed | relay_lanes16 | own | own_lanes16 | own_forwarded
+    | forwarded | relay | relay_sealed | relay_lanes16 | relay_wide | own | own_lanes16 | own_forwarded
     | stock_tls | direct_tls | lanes4_tls | lanes16_tls
     | channels4 | channels16 | monotonic.
 
 %% @doc Those that can be measured.
 -spec all() -> [system(), ...].
 all() ->
-    usual() ++ [direct_latency, stock_low_busy, forwarded, relay, relay_sealed, relay_lanes16, own, own_lanes16, own_forwarded,
+    usual() ++ [direct_latency, stock_low_busy, forwarded, relay, relay_sealed, relay_lanes16, relay_wide, own, own_lanes16, own_forwarded,
         stock_tls, direct_tls, lanes4_tls, lanes16_tls, channels4, channels16, monotonic].
 
 %% @doc Those that are measured unless told otherwise.
@@ -41,7 +42,7 @@ usual() ->
 -spec way(system()) -> link | forwarded | relayed | own | own_forwarded.
 way(System) when System =:= forwarded; System =:= own; System =:= own_forwarded -> System;
 way(own_lanes16) -> own;
-way(System) when System =:= relay; System =:= relay_sealed; System =:= relay_lanes16 -> relayed;
+way(System) when System =:= relay; System =:= relay_sealed; System =:= relay_lanes16; System =:= relay_wide -> relayed;
 way(_System) -> link.
 
 %% @doc Whether its connections have TLS around them.
@@ -96,6 +97,8 @@ own(System) when System =:= relay; System =:= own ->
     alone("[{kind,direct}]");
 own(own_forwarded) ->
     own(own) ++ ["-epmd_module", "atoll_epmd"];
+own(relay_wide) ->
+    alone("[{kind,{lanes,16}},{relay_budget,1073741824}]");
 own(System) when System =:= relay_lanes16; System =:= own_lanes16 ->
     alone("[{kind,{lanes,16}}]").
 
