@@ -13,6 +13,9 @@
 
 -export_type([result/0]).
 
+%% The process of a load ends by exit, with what was said.
+-dialyzer({nowarn_function, guarded/1}).
+
 -type result() :: #{
     looks := [debench_peer:look(), ...],
     ended := atoll_load_run:ended(),

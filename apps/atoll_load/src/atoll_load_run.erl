@@ -8,6 +8,9 @@
 
 -export_type([ended/0]).
 
+%% A worker ends by exit, with why.
+-dialyzer({nowarn_function, [begun/2, worker/4]}).
+
 -type ended() :: whole | {stopped, Reason :: term()}.
 %% `stopped': by a worker, at an error.
 

@@ -38,12 +38,14 @@ get(Key) -> get(Key, #{}).
 %% @doc The same, of which `r' copies are to answer; not older than what was `seen'.
 -spec get(Key :: term(), #{r => pos_integer(), seen => seen()}) -> {ok, [Value :: term(), ...], context()} | {not_found, context()} | {error, error()}.
 get(Key, How) ->
-    with_options(How, fun(#{read := Read, versions := Versions}) ->
-        case ring_coordinator:read(Key, #{module => ring_kvs_vnode, r => maps:get(r, How, Read), seen => maps:get(seen, How, #{})}) of
-            {ok, Clock} -> shown(Versions, ring_dvv:values(Clock), ring_dvv:context(Clock));
-            {error, _} = Error -> Error
-        end
-    end).
+    case options(How) of
+        {ok, #{read := Read, versions := Versions}} ->
+            case ring_coordinator:read(Key, #{module => ring_kvs_vnode, r => maps:get(r, How, Read), seen => maps:get(seen, How, #{})}) of
+                {ok, Clock} -> shown(Versions, ring_dvv:values(Clock), ring_dvv:context(Clock));
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error -> Error
+    end.
 
 shown(_, [], Context) -> {not_found, Context};
 shown(last, [_ | _] = Stamped, Context) -> shown(all, [lists:max(Stamped)], Context);
@@ -81,20 +83,22 @@ over(Key, Write) ->
 delete(Key, How) -> write(Key, deleted, How).
 
 write(Key, Value, How) ->
-    with_options(How, fun(#{write := Write}) ->
-        Stamped = {erlang:system_time(microsecond), Value},
-        case ring_coordinator:write(Key, #{module => ring_kvs_vnode, w => maps:get(w, How, Write), value => Stamped, context => maps:get(context, How, #{})}) of
-            {written, Seen} -> {ok, Seen};
-            {error, _} = Error -> Error
-        end
-    end).
+    case options(How) of
+        {ok, #{write := Write}} ->
+            Stamped = {erlang:system_time(microsecond), Value},
+            case ring_coordinator:write(Key, #{module => ring_kvs_vnode, w => maps:get(w, How, Write), value => Stamped, context => maps:get(context, How, #{})}) of
+                {written, Seen} -> {ok, Seen};
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error -> Error
+    end.
 
-with_options(How, Fun) ->
+options(How) ->
     case ring_options:installed() of
         none -> {error, not_started};
         {#{copies := N} = Options, _} ->
             case [Pair || {Key, Value} = Pair <- maps:to_list(How), not is_right(Key, Value, N)] of
-                [] -> Fun(Options);
+                [] -> {ok, Options};
                 [Bad | _] -> {error, {bad_option, Bad}}
             end
     end.
