@@ -13,7 +13,7 @@
 
 -export_type([result/0]).
 
-%% What is guarded ends with exit/1 by design.
+%% The process of a load ends by exit, with what was said.
 -dialyzer({nowarn_function, guarded/1}).
 
 -type result() :: #{

@@ -8,7 +8,7 @@
 
 -export_type([ended/0]).
 
-%% A worker ends with exit/1 by design.
+%% A worker ends by exit, with why.
 -dialyzer({nowarn_function, [begun/2, worker/4]}).
 
 -type ended() :: whole | {stopped, Reason :: term()}.

@@ -27,7 +27,7 @@
 -define(MILLION, 1_000_000).
 -define(FILLERS, 16).
 
-suite() -> [{timetrap, {minutes, 5}}].
+suite() -> [{timetrap, {minutes, case atoll_tier:tier() of fast -> 5; deep -> 40 end}}].
 
 all() -> [{group, quiet}, {group, moving}, what_is_on_the_disk_outlives_all_nodes, echo_and_store_go_over_lanes_of_their_own | deep(atoll_tier:tier())].
 
@@ -175,7 +175,7 @@ sessions(C, Ms, Tag) ->
 
 %% All values of a cluster were written by its sessions: the checker is told of all of them, the earlier ones among it.
 judged(C, {Ref, Client, Nodes}, Before) ->
-    #{events := Events, failed := Failed} = receive {Ref, Told} -> Told after 120_000 -> error(late) end,
+    #{events := Events, failed := Failed} = receive {Ref, Told} -> Told after 360_000 -> error(late) end,
     ok = await(fun() -> hinted(C) =:= [] end),
     {ok, Final} = atoll_cluster:call(C, Client, ring_sessions, final, [Nodes, ?CHAOS_KEYS, #{copies => 3, ms => ?MS}], 2 * ?MS),
     #{acknowledged := N, reads := Reads} = Verdict = ring_history:check(Before ++ Events, Final),

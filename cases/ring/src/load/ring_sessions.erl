@@ -7,7 +7,7 @@
 
 -export([run/3, final/3]).
 
-%% A session ends with exit/1 by design.
+%% A session ends by exit, with what it was told.
 -dialyzer({nowarn_function, run/3}).
 
 -type options() :: #{sessions := pos_integer(), keys := pos_integer(), ms := pos_integer(), seed := integer(), bytes => non_neg_integer()}.
