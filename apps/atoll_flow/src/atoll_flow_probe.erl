@@ -291,12 +291,19 @@ noted({trace_ts, From, call, {erlang, Function, Args}, _}, Tracing) ->
 noted({trace_ts, Pid, in, One, Other, _}, #tracing{ran = Ran, migrations = Migrations} = Tracing) ->
     Scheduler = case is_integer(One) of true -> One; false -> Other end,
     case Ran of
+        %% None of those that have a run queue of their own.
+        _ when Scheduler =:= 0 -> Tracing;
         #{Pid := Scheduler} -> Tracing;
         #{Pid := Before} ->
             Tracing#tracing{ran = Ran#{Pid := Scheduler}, migrations = maps:update_with({Before, Scheduler}, fun(N) -> N + 1 end, 1, Migrations)};
         #{} when map_size(Ran) < ?MOST_KNOWN -> Tracing#tracing{ran = Ran#{Pid => Scheduler}};
         #{} -> Tracing#tracing{ran = #{Pid => Scheduler}}
     end;
+%% Where schedulers are looked at too, each has the number of its own.
+noted({trace_ts, From, send, Message, To, _, Time}, Tracing) ->
+    noted({trace_ts, From, send, Message, To, Time}, Tracing);
+noted({trace_ts, From, call, Call, _, Time}, Tracing) ->
+    noted({trace_ts, From, call, Call, Time}, Tracing);
 noted(_, Tracing) ->
     Tracing.
 

@@ -142,9 +142,9 @@ export type Distance = 'thread' | 'core' | 'chip';
 export const distance = (a: Place | undefined, b: Place | undefined): Distance =>
   a === undefined || b === undefined || a[0] !== b[0] ? 'chip' : a[1] !== b[1] ? 'core' : 'thread';
 
-/** How busy each edge is, from 0 to 1: by the order of magnitude, so that a busy one does not hide all others. */
+/** How busy each edge is, from 0 to 1: by its order of magnitude, over three of them, so that a busy one does not hide all others. */
 export const busy = (edges: readonly Edge[], by: 'count' | 'bytes'): number[] => {
   const at = by === 'count' ? 2 : 3;
-  const most = Math.log1p(Math.max(1, ...edges.map(edge => edge[at])));
-  return edges.map(edge => Math.log1p(edge[at]) / most);
+  const most = Math.max(1, ...edges.map(edge => edge[at]));
+  return edges.map(edge => edge[at] <= 0 ? 0 : Math.max(0, 1 + Math.log10(edge[at] / most) / 3));
 };

@@ -35,18 +35,30 @@ export interface Scene { frame: Frame; names: readonly string[]; edges: readonly
 
 const FONT = '13px system-ui, sans-serif';
 const MOST_NAMED = 60;
+const MOST_BENT = 1000;
+const MOST_LETTERS = 24;
 const PAD = 28;
 
 export const placed = ({ x, y }: Point, width: number, height: number): Point => ({ x: PAD + x * (width - 2 * PAD), y: PAD + y * (height - 2 * PAD) });
 
-const round = (context: CanvasRenderingContext2D, points: readonly Point[], by: number): void => {
-  context.lineJoin = 'round';
-  context.lineCap = 'round';
-  context.lineWidth = 2 * by;
+/** A region about some points: so much wider than they are, and of one shade throughout. */
+const region = (context: CanvasRenderingContext2D, points: readonly Point[], by: number): void => {
+  const x = points.reduce((sum, point) => sum + point.x, 0) / points.length;
+  const y = points.reduce((sum, point) => sum + point.y, 0) / points.length;
   context.beginPath();
-  points.forEach(({ x, y }, i) => i === 0 ? context.moveTo(x, y) : context.lineTo(x, y));
+  if (points.length < 3) {
+    context.lineCap = 'round';
+    context.lineWidth = 2 * by;
+    points.forEach(point => context.lineTo(point.x, point.y));
+    context.lineTo(x + 0.1, y);
+    context.stroke();
+    return;
+  }
+  for (const point of points) {
+    const far = Math.hypot(point.x - x, point.y - y) || 1;
+    context.lineTo(point.x + by * (point.x - x) / far, point.y + by * (point.y - y) / far);
+  }
   context.closePath();
-  context.stroke();
   context.fill();
 };
 
@@ -61,16 +73,18 @@ export const drawFlow = (context: CanvasRenderingContext2D, width: number, heigh
     context.globalAlpha = 0.13;
     context.fillStyle = context.strokeStyle = colour;
     const layer = hull(nodes.flatMap(node => points[node] ?? []));
-    if (layer.length > 0) round(context, layer, size * 1.6 + 6);
+    if (layer.length > 0) region(context, layer, size * 1.6 + 10);
   });
   context.globalAlpha = 1;
 
-  // Arcs of one colour and width are one path: that is what makes thousands of them quick.
+  // Arcs of one colour and width are one path, and many of them are straight and opaque: that is what makes thousands of them quick.
   const shares = busy(edges, by);
+  const many = edges.length > MOST_BENT;
   for (let level = 0; level < 5; level += 1) {
     context.strokeStyle = HEAT[look()][level] ?? '';
     context.lineWidth = 0.6 + level * 0.7;
-    context.globalAlpha = edges.length > 1000 ? 0.35 + 0.15 * level : 0.8;
+    context.globalAlpha = many ? 1 : 0.8;
+    if (many) context.lineWidth = 1;
     context.beginPath();
     edges.forEach(([from, to], i) => {
       if (Math.min(4, Math.floor((shares[i] ?? 0) * 5)) !== level || seen !== undefined && from !== seen && to !== seen) return;
@@ -78,7 +92,8 @@ export const drawFlow = (context: CanvasRenderingContext2D, width: number, heigh
       if (a === undefined || b === undefined) return;
       // Bent to one side, so that both ways show.
       context.moveTo(a.x, a.y);
-      context.quadraticCurveTo((a.x + b.x) / 2 + 0.12 * (b.y - a.y), (a.y + b.y) / 2 - 0.12 * (b.x - a.x), b.x, b.y);
+      if (many) context.lineTo(b.x, b.y);
+      else context.quadraticCurveTo((a.x + b.x) / 2 + 0.12 * (b.y - a.y), (a.y + b.y) / 2 - 0.12 * (b.x - a.x), b.x, b.y);
     });
     context.stroke();
   }
@@ -112,7 +127,7 @@ export const drawFlow = (context: CanvasRenderingContext2D, width: number, heigh
   context.fillStyle = text;
   if (points.length <= MOST_NAMED) {
     points.forEach(({ x, y }, node) => {
-      const name = names[node]?.replace(/@[^@]*$/, '') ?? '';
+      const name = names[node]?.replace(/@[^@]*$/, '').slice(0, MOST_LETTERS) ?? '';
       const wide = context.measureText(name).width;
       const left = Math.min(x + size + 4, width - wide - 2);
       context.strokeText(name, left, y + 4);

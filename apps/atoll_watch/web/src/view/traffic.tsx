@@ -3,7 +3,7 @@
 // come five times a second; they can be stopped, wound back and saved, and a recording needs no cluster.
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import * as api from '../api.js';
-import { Film, FRAME_MS, type Edge } from '../film.js';
+import { Film, FRAME_MS, type Edge, type Frame } from '../film.js';
 import { drawFlow, drawMailboxes, drawQueues, far, heat, paper, placed } from '../flowing.js';
 import { Force } from '../force.js';
 import * as format from '../format.js';
@@ -50,8 +50,8 @@ const indexAt = (film: Film, t: number): number => {
   return low;
 };
 
-/** What is drawn now; the time at which it was last counted how many pictures a second there are. */
-interface Stage { film: Film; t: number | undefined; playing: boolean; force: Force; seen: number | undefined; dirty: boolean; drawn: number }
+/** What is drawn now, at which time of the film if not at its end, and how many pictures were drawn. */
+interface Stage { film: Film; t: number | undefined; playing: boolean; force: Force; seen: number | undefined; dirty: boolean; drawn: number; arcs: { film: Film; frame: Frame; edges: Edge[] } | undefined }
 
 export const TrafficView = ({ route }: { route: Route }) => {
   useLook();
@@ -64,7 +64,7 @@ export const TrafficView = ({ route }: { route: Route }) => {
   const [failure, setFailure] = useState<string>();
   const [, again] = useReducer<number, void>(n => n + 1, 0);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const stage = useRef<Stage>({ film: new Film(), t: undefined, playing: true, force: new Force(), seen: undefined, dirty: true, drawn: 0 });
+  const stage = useRef<Stage>({ film: new Film(), t: undefined, playing: true, force: new Force(), seen: undefined, dirty: true, drawn: 0, arcs: undefined });
   const node = route.params.node ?? '';
 
   const show = (film: Film, t: number | undefined): void => {
@@ -75,11 +75,12 @@ export const TrafficView = ({ route }: { route: Route }) => {
   // Live, unless a file is shown. The stream's end ends what was done for it on the nodes.
   useEffect(() => {
     if (file !== undefined) return undefined;
+    let own = new Film();
     const stream = new EventSource(api.traffic({ trace: trace ? 'true' : undefined, load: as === 'groups' || node === '' ? undefined : node }));
     stream.addEventListener('frame', message => {
       const line = JSON.parse((message as MessageEvent<string>).data) as { v?: number };
-      if (line.v !== undefined) show(new Film(), undefined);
-      stage.current.film.add(line);
+      if (line.v !== undefined) show(own = new Film(), undefined);
+      own.add(line);
       stage.current.dirty = true;
       setFailure(undefined);
     });
@@ -117,7 +118,9 @@ export const TrafficView = ({ route }: { route: Route }) => {
       if (context === undefined) return;
       element.dataset.drawn = String(is.drawn);
       if (as === 'groups') {
-        drawFlow(context, width, height, { frame, names: film.names, edges: film.flow(at, LAST).edges, by, force, seen: is.seen });
+        // Many pictures are of one frame.
+        if (is.arcs?.film !== film || is.arcs.frame !== frame) is.arcs = { film, frame, edges: film.flow(at, LAST).edges };
+        drawFlow(context, width, height, { frame, names: film.names, edges: is.arcs.edges, by, force, seen: is.seen });
         return;
       }
       const load = frame.loads.find(load => film.names[load.node] === node) ?? (file === undefined ? undefined : frame.loads[0]);
@@ -200,13 +203,13 @@ export const TrafficView = ({ route }: { route: Route }) => {
       <button type="button" disabled={film.frames.length === 0} onClick={() => saved(film)}>Save</button>
     </div>
     <div class="timeline">
-      <button type="button" disabled={film.frames.length === 0} onClick={() => t === undefined ? wind(ends, false) : wind(t, !playing)}>{t !== undefined && !playing ? 'Play' : 'Stop'}</button>
+      <button type="button" disabled={film.frames.length === 0} onClick={() => wind(stage.current.t ?? ends, t !== undefined && !playing)}>{t !== undefined && !playing ? 'Play' : 'Stop'}</button>
       <input type="range" aria-label="Time" min={first} max={Math.max(first, ends)} step={FRAME_MS} value={t ?? ends} onInput={event => wind(Number(event.currentTarget.value), false)} />
       <span class="mono">{((t ?? ends) / 1000).toFixed(1)} s{film.at > 0 && `, ${new Date(film.at + (t ?? ends)).toLocaleTimeString('en-GB')}`}</span>
       {file === undefined && t !== undefined && <button type="button" onClick={() => wind(undefined, true)}>Now</button>}
       {file !== undefined && <span class="soft">from <Name>{file.name}</Name></span>}
     </div>
-    <p class="flowing-said" role="status">{frame === undefined ? 'Waiting for the first frame…'
+    <p class="flowing-said">{frame === undefined ? 'Waiting for the first frame…'
       : as === 'groups' ? <>{format.plural(film.names.length, 'node')}, {format.plural(frame.groups.length, 'group')}, {format.plural(edges.length, 'arc')} of the last second{frame.down.size > 0 && `, ${format.plural(frame.down.size, 'node')} down`}{frame.shares.size > 0 && `; on ${format.plural(frame.shares.size, 'node')} only a part of the time is traced`}{seen !== undefined && <>; <Name>{name(seen)}</Name>: {frame.groups.filter(({ nodes }) => nodes.includes(seen)).map(group => group.name).join(', ') || 'in no group'}</>}</>
         : load === undefined ? 'Choose a node: its schedulers and mailboxes are looked at as long as somebody looks here.'
           : as === 'queues' ? <>{format.plural(load.queues.length, 'scheduler')}, {format.count(load.queues.reduce((sum, n) => sum + n, 0))} waiting to run, {format.plural(load.migrations.reduce((sum, [, , n]) => sum + n, 0), 'migration')} in this frame</>
