@@ -158,9 +158,10 @@ three_limits_are_found_and_named(Config) ->
     ],
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
-%% All three at once: each is changed for another cause, and kept.
+%% All three at once: each is changed for another cause, and kept. What finds the queue full comes again after a second; with
+%% a bound just below, one server bears several times as many clients as there are files for, on a busy machine too.
 what_limits_is_changed_step_by_step(Config) ->
-    {File, _} = plan([{seconds, 1}, {to, 2048}, {precision, 0.3}], Config),
+    {File, _} = plan([{seconds, 1}, {to, 2048}, {precision, 0.3}, {p99_ms, 900}], Config),
     #{status := 0, stdout := Json, stderr := Said} = atoll_cli_line:run(dir(Config), ["scale", "tune", File, "--json"], 1100000),
     ct:log("~ts", [Said]),
     ?assertMatch(#{<<"settings">> := #{<<"files">> := <<"16384">>, <<"backlog">> := <<"1024">>, <<"servers">> := <<"16">>}}, atoll_cli_os:decode(Json)),
