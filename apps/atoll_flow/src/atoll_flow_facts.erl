@@ -51,7 +51,8 @@ load() ->
     Registered = lists:sublist(registered(), ?MOST_NAMES),
     Lengths = [{Length, Name} || Name <- Registered, {message_queue_len, Length} <- [length_of(whereis(Name))]],
     #{
-        queues => erlang:statistics(run_queue_lengths),
+        %% That of dirty schedulers stands last, and is no scheduler's.
+        queues => lists:sublist(erlang:statistics(run_queue_lengths), erlang:system_info(schedulers_online)),
         mailboxes => [{Name, Length} || {Length, Name} <- lists:sublist(lists:reverse(lists:sort(Lengths)), ?LONGEST)],
         topology => erlang:system_info(cpu_topology)
     }.
