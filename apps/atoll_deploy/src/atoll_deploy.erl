@@ -42,8 +42,8 @@
 -spec default_dir() -> file:filename().
 default_dir() ->
     case {os:getenv("XDG_DATA_HOME", ""), os:getenv("HOME", "/")} of
-        {"", Home} -> filename:join([Home, ".local", "share", "atoll", "deploy"]);
-        {Dir, _} -> filename:join([Dir, "atoll", "deploy"])
+        {"", Home} -> Home ++ "/.local/share/atoll/deploy";
+        {Dir, _} -> Dir ++ "/atoll/deploy"
     end.
 
 %% @doc Opens the state in a folder. It ends with the calling process.

@@ -47,7 +47,7 @@ kept(Path, New, Release, Dir) ->
 
 %% @doc The file of an archive that is kept.
 -spec archive(Dir :: file:filename(), Sum :: string()) -> file:filename().
-archive(Dir, Sum) -> filename:join(Dir, Sum ++ ".tar.gz").
+archive(Dir, Sum) -> lists:append([Dir, "/", Sum, ".tar.gz"]).
 
 %% What is in it must stay in the folder in which it is unpacked.
 copied(Path, New) ->

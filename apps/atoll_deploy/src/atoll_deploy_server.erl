@@ -32,12 +32,15 @@
     worker = none :: none | {pid(), reference()}
 }).
 
+%% A worker ends by exit, with what came of it.
+-dialyzer({nowarn_function, handle_call/3}).
+
 -define(IDLE_MS, 2000).
 -define(WAIT_MS, 2000).
 -define(CALL_MS, 120000).
 
 %% @doc Starts it, for the state in a folder.
--spec start_link(Dir :: file:filename()) -> {ok, pid()} | {error, term()}.
+-spec start_link(Dir :: file:filename()) -> gen_server:start_ret().
 start_link(Dir) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Dir, []).
 
 %% @doc Calls a function with the state. It is to ask no host.

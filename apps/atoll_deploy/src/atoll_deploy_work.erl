@@ -10,6 +10,9 @@
 
 -export_type([job/0, context/0, result/0, phases/0]).
 
+%% Who asks a host ends by exit, with what it was told.
+-dialyzer({nowarn_function, asked/3}).
+
 -type job() :: {start | stop | {replace, Before :: string()}, atoll_deploy_plan:row()}.
 %% One that is replaced is stopped by the release that it had before.
 
