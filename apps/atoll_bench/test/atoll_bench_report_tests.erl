@@ -104,9 +104,9 @@ what_is_not_said_to_scale_has_no_speedup_test() ->
     Data = read(Run#{header := Header#{<<"parameters">> := [Mode, maps:remove(<<"scales">>, Schedulers)]}}),
     ?assertEqual([], atoll_bench_report_chart:speedup(metric(<<"vertices_per_s">>, Data), Data)).
 
-of_our_own_benchmarks_orbit_and_debench_scale_test() ->
+of_our_own_benchmarks_orbit_debench_and_the_ring_scale_test() ->
     ?assertEqual(
-        [{"orbit", nodes}, {"debench", nodes}],
+        [{"orbit", nodes}, {"debench", nodes}, {"ring", nodes}],
         [{Name, P} || {Name, Module} <- atoll_bench:all(), #{name := P, scales := true} <- Module:parameters()]
     ).
 

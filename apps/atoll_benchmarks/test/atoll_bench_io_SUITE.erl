@@ -15,7 +15,7 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
+all() -> [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info, atoll_tier:tier() =:= deep orelse F =/= the_rate_of_saturation_is_found_and_found_again].
 
 each_kind_is_measured_and_leaves_nothing(_) ->
     Point = #{callers => 3, size => 100, ms => 30, emulator => no_wait, seed => 1},

@@ -123,16 +123,23 @@ on(Cluster, #{problem := Problem, options := Options, mode := Mode, optimum := O
         fun() -> watch(Look, Kill, Victims, Rounds, Mode) end).
 
 %% Shows the best so far, and kills the nodes when a third of the rounds is over.
-%% Whoever runs the program hears of a node or a cluster that is gone.
+%% Whoever runs the program hears of a node or a cluster that is gone; one that does not answer in time is asked again.
 watch(Look, Kill, Victims, Rounds, Mode) ->
-    try look(Look(), Kill, Victims, Rounds, Mode) of
-        Left ->
+    Left =
+        try
+            look(Look(), Kill, Victims, Rounds, Mode)
+        catch
+            error:{Late, _Node} when Late =:= timeout; Late =:= busy -> Victims;
+            error:{Gone, _Node} when Gone =:= node_down; Gone =:= unknown_node -> gone;
+            exit:_ -> gone
+        end,
+    case Left of
+        gone ->
+            ok;
+        _ ->
             receive
             after ?LOOK_MS -> watch(Look, Kill, Left, Rounds, Mode)
             end
-    catch
-        error:{Gone, _Node} when Gone =:= node_down; Gone =:= timeout; Gone =:= busy; Gone =:= unknown_node -> ok;
-        exit:_ -> ok
     end.
 
 %% Those that are still to be killed.

@@ -22,7 +22,7 @@ options() ->
 operands() -> [].
 
 -spec examples() -> [string()].
-examples() -> ["atoll matchstream up", "atoll matchstream up --store redis", "atoll matchstream up --dir ~/matches", "atoll matchstream up --stage 5 --port 0 --web 0 -c reef"].
+examples() -> ["atoll matchstream up", "atoll matchstream up --store redis", "atoll matchstream up --dir matches", "atoll matchstream up --stage 5 --port 0 --web 0 -c reef"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(#{port := Port, web := Web, cluster := Name} = Values, []) ->

@@ -25,11 +25,17 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [
-        n_nodes_are_up_and_connected_and_nothing_is_left, a_node_that_was_killed_is_started_again,
-        a_master_that_is_killed_goes_on_to_exactly_n, a_start_that_fails_leaves_nothing,
-        a_release_is_rolled_and_goes_back_where_it_is_not_well, commands_of_a_release_start_and_stop_it,
-        a_file_is_applied_by_the_command, no_secret_can_be_seen, one_program_at_a_time_works_with_a_state, kubectl_is_told_what_a_family_is
-    ] ++ [Case || atoll_tier:tier() =:= deep, Case <- [manifests_are_valid, time_grows_with_the_nodes_as_that_of_bare_peers]].
+        n_nodes_are_up_and_connected_and_nothing_is_left, a_master_that_is_killed_goes_on_to_exactly_n, a_start_that_fails_leaves_nothing,
+        a_release_is_rolled_and_goes_back_where_it_is_not_well, no_secret_can_be_seen, one_program_at_a_time_works_with_a_state,
+        kubectl_is_told_what_a_family_is
+    ] ++ [
+        Case
+     || atoll_tier:tier() =:= deep,
+        Case <- [
+            a_node_that_was_killed_is_started_again, commands_of_a_release_start_and_stop_it, a_file_is_applied_by_the_command,
+            manifests_are_valid, time_grows_with_the_nodes_as_that_of_bare_peers
+        ]
+    ].
 
 init_per_testcase(_, Config) ->
     Dir = atoll_cli_os:new_dir(),

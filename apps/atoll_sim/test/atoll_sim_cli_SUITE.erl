@@ -262,7 +262,7 @@ a_script_that_is_wrong_is_told_with_its_line(Config) ->
      || {Text, Sentence} <- [
             {"{cluster, #{nodes => 10}}.\n\n{at, 5, {explode, all}}.\n", ":3: there is no step {explode,all}"},
             {"{at, 5, {kill, {share, 1.5}}}.\n", ":1: in {kill,{share,1.5}}: "},
-            {"{cluster, #{strategy => ring}}.\n", ":1: there is no strategy ring"},
+            {"{cluster, #{strategy => circle}}.\n", ":1: there is no strategy circle"},
             {"{at, 5, {kill, nobody}}.\n", ":1: there is no node nobody"},
             {"{at, 5\n", ":1: "}]].
 

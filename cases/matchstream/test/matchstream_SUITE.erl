@@ -20,7 +20,7 @@
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [{group, mnesia}, {group, stage1}, {group, redis}].
+all() -> [{group, mnesia}, {group, redis} | [{group, stage1} || atoll_tier:tier() =:= deep]].
 
 groups() ->
     [
