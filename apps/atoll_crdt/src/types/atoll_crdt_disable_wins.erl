@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @hidden
-%% @doc A flag, at first `true'. Of an `enable' and a `disable' that do not know of each other the `disable' wins: it
-%% has a dot, and the other one takes away the dots that it knows of.
+%% @doc A flag, at first `true'. Of an `enable' and a `disable' that do not know of each other the `disable' wins:
+%% {@link atoll_crdt_enable_wins}, read the other way round.
 -module(atoll_crdt_disable_wins).
 -behaviour(atoll_crdt_type).
 
@@ -10,26 +10,22 @@
 -type store() :: atoll_crdt_context:dots().
 
 -spec new() -> store().
-new() -> [].
+new() -> atoll_crdt_enable_wins:new().
 
 -spec mutate(atoll_crdt:operation(), atoll_crdt:actor(), store(), atoll_crdt_context:context()) ->
     {ok, store(), [atoll_crdt_context:dot()]} | error.
-mutate(disable, Actor, Dots, Context) ->
-    Dot = atoll_crdt_context:next(Actor, Context),
-    {ok, [Dot], [Dot | Dots]};
-mutate(Operation, _, Dots, _) when Operation =:= enable; Operation =:= clear ->
-    {ok, [], Dots};
-mutate(_, _, _, _) ->
-    error.
+mutate(disable, Actor, Dots, Context) -> atoll_crdt_enable_wins:mutate(enable, Actor, Dots, Context);
+mutate(enable, Actor, Dots, Context) -> atoll_crdt_enable_wins:mutate(disable, Actor, Dots, Context);
+mutate(Operation, Actor, Dots, Context) -> atoll_crdt_enable_wins:mutate(Operation, Actor, Dots, Context).
 
 -spec join(store(), atoll_crdt_context:context(), store(), atoll_crdt_context:context()) -> store().
-join(Dots, Context, Others, OtherContext) -> atoll_crdt_context:join(Dots, Context, Others, OtherContext).
+join(Dots, Context, Others, OtherContext) -> atoll_crdt_enable_wins:join(Dots, Context, Others, OtherContext).
 
 -spec difference(store(), store(), atoll_crdt_context:context()) -> store().
-difference(Dots, _, OtherContext) -> [Dot || Dot <- Dots, not atoll_crdt_context:has(Dot, OtherContext)].
+difference(Dots, Others, OtherContext) -> atoll_crdt_enable_wins:difference(Dots, Others, OtherContext).
 
 -spec dots(store()) -> [atoll_crdt_context:dot()].
-dots(Dots) -> Dots.
+dots(Dots) -> atoll_crdt_enable_wins:dots(Dots).
 
 -spec value(store()) -> boolean().
-value(Dots) -> Dots =:= [].
+value(Dots) -> not atoll_crdt_enable_wins:value(Dots).
