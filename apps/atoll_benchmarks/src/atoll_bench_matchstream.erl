@@ -3,8 +3,8 @@
 %% of a paper (Benavides, Scaling Erlang, 2011), and each change of it alone beside the stage before.
 %%
 %% With `find' each round looks for a limit, by the search of `atoll scale' ({@link atoll_scale_search}): of clients that follow a match,
-%% or of clients that connect at once. A level passes if at most a hundredth of its clients have failed, and 99 of 100 were served within a
-%% second. All variants are up at once, and take turns; the clients share the processors with them.
+%% or of clients that connect at once. A level passes if at most a hundredth of its clients have failed, and 99 of 100 were served within the
+%% time that `within' says. All variants are up at once, and take turns; the clients share the processors with them.
 -module(atoll_bench_matchstream).
 -compile({no_auto_import, [round/1]}).
 -behaviour(atoll_bench).
@@ -16,7 +16,6 @@
 -define(FROM, 16).
 -define(PRECISION, 0.1).
 -define(FAILURES, 0.01).
--define(P99_NS, 1_000_000_000).
 %% Of a burst.
 -define(BURST_MS, 500).
 -define(CALL_MS, 10_000).
@@ -33,6 +32,7 @@ parameters() ->
         #{name => at_once, type => integer, values => [4], max => 20000, help => "clients that connect at a time"},
         #{name => events, type => integer, values => [10], max => 9000, help => "events of a match"},
         #{name => rate, type => number, values => [10], min => 0, max => 10000, unit => "1/s", help => "events in a second; 0: each when the one before was acknowledged"},
+        #{name => within, type => integer, values => [1000], max => 60000, unit => "ms", help => "with find: within what 99 of 100 must be served"},
         #{name => change, type => atom, values => [stage1, stage3, stage4, stage5], one_of => words(),
           help => "a stage with all that came up to it, or one change more than the stage before its own has"}
     ].
@@ -65,10 +65,17 @@ metrics() ->
         Value(limit, "The most clients that pass", "", more)
     ].
 
-%% A search has its own bursts.
+%% A search has its own bursts, and what is not one has no bound.
 -spec points([atoll_bench:point(), ...]) -> [atoll_bench:point()].
-points([#{at_once := AtOnce, events := Events, rate := Rate} | _] = Points) ->
-    lists:uniq([case Point of #{find := at_once} -> Point#{at_once := AtOnce, events := Events, rate := Rate}; #{} -> Point end || Point <- Points]).
+points([#{at_once := AtOnce, events := Events, rate := Rate, within := Within} | _] = Points) ->
+    lists:uniq([
+        case Point of
+            #{find := at_once} -> Point#{at_once := AtOnce, events := Events, rate := Rate};
+            #{find := no} -> Point#{within := Within};
+            #{} -> Point
+        end
+     || Point <- Points
+    ]).
 
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
 check(#{change := connections, store := mnesia}) -> {error, "The connections are those with Redis: --store redis."};
@@ -112,18 +119,18 @@ search(Search, State) ->
     end.
 
 %% A service that does not answer beside its clients has failed too.
-passes(Level, #{point := #{find := clients} = Point} = State) ->
+passes(Level, #{point := #{find := clients, within := Ms} = Point} = State) ->
     case followed(Level, Point, fun() -> none end, State) of
-        {ok, #{complete := Complete, latency := Latency}} -> is_served(Level - Complete, Level, Latency);
+        {ok, #{complete := Complete, latency := Latency}} -> is_served(Level - Complete, Level, Latency, Ms);
         {error, _} -> false
     end;
-passes(Level, #{point := #{find := at_once}, ready := #{webs := Webs}}) ->
+passes(Level, #{point := #{find := at_once, within := Ms}, ready := #{webs := Webs}}) ->
     case atoll_bench_matchstream_run:connect(#{webs => Webs, clients => Level, ms => ?BURST_MS}) of
-        {ok, #{requests := Requests, failures := Failures, times := Times}} -> is_served(Failures, Requests, Times);
+        {ok, #{requests := Requests, failures := Failures, times := Times}} -> is_served(Failures, Requests, Times, Ms);
         {error, _} -> false
     end.
 
-is_served(Failed, All, Times) -> Failed =< ?FAILURES * All andalso atoll_histogram:percentile(Times, 99) =< ?P99_NS.
+is_served(Failed, All, Times, Ms) -> Failed =< ?FAILURES * All andalso atoll_histogram:percentile(Times, 99) =< Ms * 1_000_000.
 
 -spec teardown(map()) -> ok.
 teardown(#{ready := Ready}) -> atoll_bench_matchstream_run:stop(Ready).

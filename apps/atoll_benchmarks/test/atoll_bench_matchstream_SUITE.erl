@@ -23,7 +23,7 @@ all() ->
         ]
     end.
 
-point(Point) -> maps:merge(#{store => mnesia, find => no, clients => 40, at_once => 10, events => 5, rate => 50, change => stage4, seed => 1}, Point).
+point(Point) -> maps:merge(#{store => mnesia, find => no, within => 1000, clients => 40, at_once => 10, events => 5, rate => 50, change => stage4, seed => 1}, Point).
 
 with(Point, Fun) ->
     {ok, #{cluster := Cluster} = State} = atoll_bench_matchstream:setup(point(Point)),

@@ -22,3 +22,8 @@ what_is_of_redis_alone_is_not_measured_with_mnesia_test() ->
 a_search_has_its_own_bursts_test() ->
     {ok, Points} = atoll_bench:sweep(atoll_bench_matchstream, #{find => [no, at_once], rate => [1, 5], change => [stage3]}),
     ?assertEqual([{at_once, 1}, {no, 1}, {no, 5}], lists:sort([{Find, Rate} || #{find := Find, rate := Rate} <- Points])).
+
+%% Without a search nothing has to be in time.
+what_is_no_search_has_no_bound_test() ->
+    {ok, Points} = atoll_bench:sweep(atoll_bench_matchstream, #{find => [no, clients], within => [100, 1000], change => [stage3]}),
+    ?assertEqual([{clients, 100}, {clients, 1000}, {no, 100}], lists:sort([{Find, Ms} || #{find := Find, within := Ms} <- Points])).

@@ -16,7 +16,7 @@ options() ->
     ].
 
 -spec operands() -> [string()].
-operands() -> ["SCRIPT"].
+operands() -> ["MATCH"].
 
 -spec examples() -> [string()].
 examples() -> ["atoll matchstream play sample --speed 10"].

@@ -6,7 +6,7 @@
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([
-    a_run_says_whether_each_client_got_all/1, clients_are_held_by_other_programs_and_slow_ones_are_closed/1, who_is_refused_is_not_waited_for/1,
+    a_run_says_whether_each_client_got_all/1, a_match_is_played_as_the_service_says/1, clients_are_held_by_other_programs_and_slow_ones_are_closed/1, who_is_refused_is_not_waited_for/1,
     a_killed_run_leaves_no_folder_and_no_redis/1, simulated_users_are_fitted_to_a_record/1, wrong_usage_says_one_sentence_and_starts_nothing/1
 ]).
 
@@ -17,7 +17,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> cases(atoll_tier:tier()).
 
-cases(fast) -> [a_run_says_whether_each_client_got_all, wrong_usage_says_one_sentence_and_starts_nothing];
+cases(fast) -> [a_run_says_whether_each_client_got_all, a_match_is_played_as_the_service_says, wrong_usage_says_one_sentence_and_starts_nothing];
 cases(deep) ->
     cases(fast) ++ [
         clients_are_held_by_other_programs_and_slow_ones_are_closed, who_is_refused_is_not_waited_for, a_killed_run_leaves_no_folder_and_no_redis,
@@ -46,6 +46,19 @@ a_run_says_whether_each_client_got_all(Config) ->
         #{<<"clients">> := 20, <<"complete">> := 20, <<"events">> := 27, <<"received">> := 520, <<"p99_ms">> := Ms} when is_number(Ms),
         ran(Config, ["run", "-n", "20", "--speed", "1000"], 0)
     ).
+
+%% Its own words are a command.
+a_match_is_played_as_the_service_says(Config) ->
+    Dir = ?config(dir, Config),
+    Up = atoll_cli_os:start(Dir, ["matchstream", "up", "--port", "0", "--web", "0", "-c", "ms-played-" ++ os:getpid()]),
+    {match, [Said]} = re:run(atoll_cli_os:await_line(Up, stdout, <<"stop: ">>), "^play:  atoll (.*) --speed 10$", [multiline, {capture, [1], list}]),
+    ?assertMatch(
+        #{status := 0, stdout := <<"rfc-bay-2026-03-14: 27 events, all acknowledged", _/binary>>},
+        atoll_cli_line:run(Dir, string:lexemes(Said, " ") ++ ["--speed", "1000"], ?LINE_MS)
+    ),
+    ok = atoll_cli_os:signal(Up, "INT"),
+    _ = atoll_cli_os:await_exit(Up, ?LINE_MS),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
 
 clients_are_held_by_other_programs_and_slow_ones_are_closed(Config) ->
     ?assertMatch(

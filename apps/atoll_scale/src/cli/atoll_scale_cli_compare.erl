@@ -16,7 +16,7 @@ options() ->
     ].
 
 -spec more() -> unicode:chardata().
-more() -> "A CHANGE is SWITCH=VALUE. Before is as the description and --set have it, after has one change more; both are measured in turns.\nEach change is taken back before the next one.".
+more() -> "A CHANGE is SWITCH=VALUE. Before is as the description and --set have it, after has one change more; both are measured in turns.\nEach change is taken back before the next one".
 
 -spec operands() -> [string()].
 operands() -> ["PLAN", "CHANGE", "[CHANGE...]"].

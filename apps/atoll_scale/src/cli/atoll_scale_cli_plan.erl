@@ -12,7 +12,7 @@ summary() -> "write a description of a service to fill in, or check one".
 options() -> [].
 
 -spec more() -> unicode:chardata().
-more() -> "Where PLAN is not there, it is written, with every key explained. Where it is, it is read and nothing else:\nwhat is wrong with it is said in a sentence.".
+more() -> "Where PLAN is not there, it is written, with every key explained. Where it is, it is read and nothing else:\nwhat is wrong with it is said in a sentence".
 
 -spec operands() -> [string()].
 operands() -> ["PLAN"].

@@ -17,7 +17,7 @@ options() ->
     ].
 
 -spec more() -> unicode:chardata().
-more() -> "It finds the limit and what makes it, takes the next value of a switch that may help with that, compares before and after in\nturns, keeps the change if the limit is larger, and begins anew. A switch that you change yourself is asked for.".
+more() -> "It finds the limit and what makes it, takes the next value of a switch that may help with that, compares before and after in\nturns, keeps the change if the limit is larger, and begins anew. A switch that you change yourself is asked for".
 
 -spec operands() -> [string()].
 operands() -> ["PLAN"].
