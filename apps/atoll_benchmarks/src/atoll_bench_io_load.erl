@@ -12,7 +12,7 @@
 %% <dt>`send'</dt><dd>so many bytes over a TCP connection of the caller's, and a byte back</dd>
 %% <dt>`send_one'</dt><dd>the same of all callers over one connection, by turns</dd>
 %% <dt>`logger'</dt><dd>a line of the log, with {@link logger_std_h} and a file</dd>
-%% <dt>`disk_log'</dt><dd>a term in one log, `log/2'; `disk_log_a' does not wait, but for the last</dd>
+%% <dt>`disk_log'</dt><dd>a term in one log, `log/2'; `disk_log_a' waits after each hundred alone</dd>
 %% <dt>`dets'</dt><dd>a row of one table</dd>
 %% <dt>`mnesia_transaction', `mnesia_sync_dirty', `mnesia_dirty', `mnesia_ets'</dt><dd>writes a row of one table with disc copies; of one in memory
 %%   alone with `mnesia_ets'</dd>
@@ -37,6 +37,10 @@
 
 -define(KEYS, 10_000).
 -define(GRACE_MS, 10_000).
+%% So many are sent before an answer is waited for.
+-define(PART, 100).
+%% A queue of the logger never has so many, and so nothing is dropped.
+-define(NEVER, 1_000_000_000).
 
 %% @doc The kinds.
 -spec kinds() -> [atom(), ...].
@@ -110,7 +114,9 @@ prepared(Kind, #{size := Size}) when Kind =:= send; Kind =:= send_one ->
 prepared(logger, #{size := Size, dir := Dir}) ->
     Text = binary_to_list(data(Size)),
     File = filename:join(Dir, "log"),
-    ok = logger:add_handler(?MODULE, logger_std_h, #{level => notice, config => #{file => File}, filters => [], filter_default => log}),
+    %% By itself it drops what comes too fast; so each caller waits for its line.
+    Config = #{file => File, burst_limit_enable => false, sync_mode_qlen => 0, drop_mode_qlen => ?NEVER, flush_qlen => ?NEVER},
+    ok = logger:add_handler(?MODULE, logger_std_h, #{level => notice, config => Config, filters => [], filter_default => log}),
     %% The others would write it too.
     Others = [{Id, maps:get(level, Handler)} || #{id := Id} = Handler <- logger:get_handler_config(), Id =/= ?MODULE],
     _ = [ok = logger:set_handler_config(Id, level, none) || {Id, _} <- Others],
@@ -125,7 +131,7 @@ prepared(Kind, #{size := Size, dir := Dir}) when Kind =:= disk_log; Kind =:= dis
     {fun() ->
         case Kind of
             disk_log -> fun() -> ok = disk_log:log(Log, Data) end;
-            disk_log_a -> fun() -> ok = disk_log:alog(Log, Data) end
+            disk_log_a -> fun() -> ok = disk_log:alog(Log, Data), in_parts(fun() -> [_ | _] = disk_log:info(Log) end) end
         end
     end, fun() -> ok = disk_log:close(Log), emptied(Dir) end};
 prepared(dets, #{size := Size, dir := Dir}) ->
@@ -153,6 +159,15 @@ prepared(Mnesia, #{size := Size, dir := Dir}) ->
         mnesia_dirty_read -> fun() -> [_] = mnesia:dirty_read(?MODULE, key()), ok end
     end,
     {fun() -> Does end, fun() -> stopped = mnesia:stop(), emptied(Dir) end}.
+
+%% What nobody answers would wait without a bound, and be counted before it is done: each so many a caller asks for
+%% something, which is answered when all before it is done.
+in_parts(Wait) ->
+    case get(part) of
+        ?PART -> _ = Wait(), _ = put(part, 1), ok;
+        undefined -> _ = put(part, 1), ok;
+        N -> _ = put(part, N + 1), ok
+    end.
 
 data(Size) -> binary:copy(<<"x">>, Size).
 

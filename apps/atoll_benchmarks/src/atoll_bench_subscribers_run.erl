@@ -202,7 +202,8 @@ load(#{cluster := Cluster, services := Services, requester := Requester} = Ready
             Us = erlang:monotonic_time(microsecond) - At,
             Percent = fun(What) ->
                 case {map_get(What, Before), map_get(What, After)} of
-                    {From, To} when is_integer(From), is_integer(To) -> max(0.0, (To - From) / 10 / Us);
+                    %% One that was started anew meanwhile has begun with nothing.
+                    {From, To} when is_integer(From), is_integer(To), To >= From -> (To - From) / 10 / Us;
                     _ -> none
                 end
             end,

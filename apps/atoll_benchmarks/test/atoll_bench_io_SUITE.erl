@@ -7,6 +7,7 @@
 -export([all/0, suite/0]).
 -export([
     each_kind_is_measured_and_leaves_nothing/1,
+    a_line_that_is_counted_is_in_the_log/1,
     a_rate_is_followed_and_measured/1,
     the_rate_of_saturation_is_found_and_found_again/1,
     a_service_that_does_not_start_is_a_sentence_and_leaves_nothing/1
@@ -31,6 +32,20 @@ each_kind_is_measured_and_leaves_nothing(_) ->
      || Kind <- atoll_bench_io_load:kinds()
     ],
     ?assertEqual(Before, atoll_cluster:call(Cluster, Node, ?MODULE, left, [])),
+    ok = atoll_bench_io:teardown(State).
+
+%% The folder is a link, which alone is deleted in the end.
+a_line_that_is_counted_is_in_the_log(_) ->
+    {ok, #{cluster := Cluster, node := Node, dir := Dir} = State} =
+        atoll_bench_io:setup(#{callers => 3, size => 100, ms => 30, emulator => no_wait, seed => 1, kind => logger}),
+    {Real, Link} = {Dir ++ "-real", Dir ++ "-link"},
+    ok = filelib:ensure_path(Real),
+    ok = file:make_symlink(Real, Link),
+    #{finished := Finished} = atoll_cluster:call(Cluster, Node, atoll_bench_io_load, run, [#{kind => logger, callers => 3, size => 100, ms => 300, dir => Link}]),
+    {ok, Lines} = file:read_file(filename:join(Real, "log")),
+    ?assert(Finished > 500),
+    ?assertEqual(Finished, length(binary:matches(Lines, <<"\n">>))),
+    ok = file:del_dir_r(Real),
     ok = atoll_bench_io:teardown(State).
 
 listed(Dir) ->

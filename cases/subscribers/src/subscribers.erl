@@ -43,7 +43,7 @@
     | {timed_out, Ms :: pos_integer()}
     %% What the database complains of.
     | {database, binary()}
-    %% In a partition, less than half of the copies are here.
+    %% In a partition, not more than half of the copies are here.
     | no_majority
     %% Mnesia does not run here, or loads the table.
     | no_table
@@ -179,7 +179,7 @@ format_error({timed_out, Ms}) ->
 format_error({database, Said}) ->
     ["The database refuses: ", Said, "."];
 format_error(no_majority) ->
-    "Fewer than half of the table's copies can be reached, so nothing is written.";
+    "Not more than half of the table's copies can be reached, so nothing is written.";
 format_error(no_table) ->
     "The table is not there yet, or no longer: Mnesia is starting, or has stopped.";
 format_error({bad_subscriber, Key, Must}) ->

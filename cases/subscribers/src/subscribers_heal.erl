@@ -3,12 +3,12 @@
 %%
 %% Mnesia tells of it and does nothing: each goes on with its own data, apart from the other, until one of them starts again and loads
 %% the other's. With `{master, Node}' that is done: a node that meets the master after a partition stops Mnesia, loads the master's table,
-%% and goes on. What was written here meanwhile is lost then, but not in silence: rows that the master has not, or has otherwise, are
-%% counted, and kept in a file `lost-TIME' of Mnesia's folder, a list in the form of `term_to_binary/1', 10,000 of them at most. Meanwhile
-%% callers are told that there is no table.
+%% and goes on. What was written on this side meanwhile is lost then, but not in silence: rows which the master has not, or has otherwise, are
+%% counted, and kept in a file `lost-TIME' of Mnesia's folder, a list in the form of `term_to_binary/1', 10,000 of them at most. The file is
+%% there before the master's table is. Meanwhile callers are told that there is no table.
 %%
-%% Not promised: that a row which both sides have written is the later one; nor that deletions of this side are kept in the file. Nodes that meet each
-%% other and not the master wait for it.
+%% Not promised: that a row which both sides have written is the later one; nor that deletions of this side are kept in the file; nor that a
+%% write with async_dirty is counted that was on its way when the partition began. Nodes that meet each other and not the master wait for it.
 -module(subscribers_heal).
 -behaviour(gen_server).
 
@@ -21,8 +21,10 @@
     met = 0 :: non_neg_integer(),
     healed = 0 :: non_neg_integer(),
     lost = 0 :: non_neg_integer(),
-    %% what was here before, while the master's table is not loaded yet
-    own = none :: [tuple()] | none
+    %% rows by their keys that were written while the master could not be reached
+    written = #{} :: #{term() => tuple()},
+    %% the master's table is not loaded yet, and in this file is what may be lost by it
+    healing = none :: file:filename() | none
 }).
 
 -define(LOAD_MS, 60_000).
@@ -47,7 +49,10 @@ status() ->
 -spec init(none | {master, node()}) -> {ok, #state{}}.
 init(Heal) ->
     {ok, _} = mnesia:subscribe(system),
+    ok = case Heal of {master, Master} when Master =/= node() -> told_of(subscribers_mnesia:tables()); _ -> ok end,
     {ok, #state{heal = Heal}}.
+
+told_of(Tables) -> lists:foreach(fun(Table) -> {ok, _} = mnesia:subscribe({table, Table, simple}) end, Tables).
 
 %% @private
 -spec handle_call(status, gen_server:from(), #state{}) -> {reply, map(), #state{}}.
@@ -60,47 +65,81 @@ handle_cast(Request, _State) -> error({unknown, Request}).
 
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
-handle_info({mnesia_system_event, {inconsistent_database, Context, Node}}, #state{heal = Heal, met = Met, own = Own} = State) ->
+handle_info({mnesia_table_event, Event}, State) ->
+    {noreply, noted(Event, State)};
+handle_info({mnesia_system_event, {mnesia_up, Master}}, #state{heal = {master, Master}, healing = none} = State) ->
+    %% It was down, and there was no partition.
+    {noreply, State#state{written = #{}}};
+handle_info({mnesia_system_event, {inconsistent_database, Context, Node}}, #state{heal = Heal, met = Met, healing = Healing} = State) ->
     logger:warning(#{what => subscribers_partition, met => Node, context => Context, heal => Heal}),
     case Heal of
-        {master, Node} when Node =/= node(), Own =:= none ->
-            {noreply, heals(Node, State#state{met = Met + 1, own = rows(subscribers_mnesia:tables())})};
+        {master, Node} when Node =/= node(), Healing =:= none ->
+            File = filename:join(mnesia:system_info(directory), "lost-" ++ integer_to_list(erlang:system_time(millisecond))),
+            {noreply, heals(Node, File, State#state{met = Met + 1, healing = File})};
         _ ->
             {noreply, State#state{met = Met + 1}}
     end;
 handle_info({mnesia_system_event, _}, State) ->
     {noreply, State};
-handle_info({again, Master}, State) ->
-    {noreply, heals(Master, State)}.
+handle_info({again, Master}, #state{healing = File} = State) ->
+    {noreply, heals(Master, File, State)}.
 
-%% The subscription ends with Mnesia.
-heals(Master, #state{healed = Healed, lost = Lost, own = Own} = State) ->
-    Tables = subscribers_mnesia:tables(),
-    ok = subscribers_mnesia:stopped(),
-    _ = [ok = mnesia:set_master_nodes(Table, [Master]) || Table <- Tables],
-    ok = mnesia:start(),
-    Loaded = subscribers_mnesia:ready(?LOAD_MS),
-    _ = [ok = mnesia:set_master_nodes(Table, []) || Table <- Tables],
-    {ok, _} = mnesia:subscribe(system),
-    case Loaded of
-        ok ->
-            GivenUp = others(Own),
-            ok = keep(GivenUp),
-            logger:warning(#{what => subscribers_healed, master => Master, lost => length(GivenUp)}),
-            State#state{healed = Healed + 1, lost = Lost + length(GivenUp), own = none};
-        {error, Sentence} ->
-            logger:error(#{what => subscribers_not_healed, master => Master, why => Sentence}),
-            _ = erlang:send_after(?AGAIN_MS, self(), {again, Master}),
-            State
+%% Mnesia tells of a write before its caller has an answer.
+noted(Event, #state{heal = {master, Master}, written = Written} = State) ->
+    case {Event, lists:member(Master, mnesia:system_info(running_db_nodes))} of
+        {_, true} -> State;
+        {{write, Row, _}, false} -> State#state{written = Written#{element(2, Row) => Row}};
+        {{delete, {_, Key}, _}, false} -> State#state{written = maps:remove(Key, Written)};
+        {_, false} -> State
     end.
 
-rows(Tables) -> lists:append([ets:tab2list(Table) || Table <- Tables]).
+%% Those that were told before Mnesia was stopped here.
+all_noted(State) ->
+    receive {mnesia_table_event, Event} -> all_noted(noted(Event, State)) after 0 -> State end.
 
-others(Rows) ->
-    New = maps:from_list([{element(2, Row), Row} || Row <- rows(subscribers_mnesia:tables())]),
-    [Row || Row <- Rows, maps:get(element(2, Row), New, none) =/= Row].
+%% The subscriptions end with Mnesia.
+heals(Master, File, State0) ->
+    Tables = subscribers_mnesia:tables(),
+    ok = subscribers_mnesia:stopped(),
+    #state{healed = Healed, lost = Lost, written = Written} = State = all_noted(State0),
+    case keep(maps:values(Written), File) of
+        ok ->
+            _ = [ok = mnesia:set_master_nodes(Table, [Master]) || Table <- Tables],
+            Loaded = loaded(Tables),
+            _ = [ok = mnesia:set_master_nodes(Table, []) || Table <- Tables],
+            case Loaded of
+                ok ->
+                    GivenUp = [Row || Row <- maps:values(Written), not is_there(Row, Tables)],
+                    ok = keep(GivenUp, File),
+                    logger:warning(#{what => subscribers_healed, master => Master, lost => length(GivenUp)}),
+                    State#state{healed = Healed + 1, lost = Lost + length(GivenUp), written = #{}, healing = none};
+                {error, Sentence} ->
+                    not_healed(Master, Sentence, State)
+            end;
+        {error, Reason} ->
+            %% Each side goes on as it is.
+            _ = loaded(Tables),
+            not_healed(Master, [File, ": ", file:format_error(Reason)], State)
+    end.
 
-keep([]) -> ok;
-keep(Rows) ->
-    Name = filename:join(mnesia:system_info(directory), "lost-" ++ integer_to_list(erlang:system_time(millisecond))),
-    file:write_file(Name, term_to_binary(lists:sublist(Rows, ?KEPT))).
+loaded(Tables) ->
+    ok = mnesia:start(),
+    {ok, _} = mnesia:subscribe(system),
+    case subscribers_mnesia:ready(?LOAD_MS) of
+        ok -> told_of(Tables);
+        {error, _} = Error -> Error
+    end.
+
+not_healed(Master, Sentence, State) ->
+    logger:error(#{what => subscribers_not_healed, master => Master, why => unicode:characters_to_binary(Sentence)}),
+    _ = erlang:send_after(?AGAIN_MS, self(), {again, Master}),
+    State.
+
+is_there(Row, Tables) -> lists:any(fun(Table) -> ets:lookup(Table, element(2, Row)) =:= [Row] end, Tables).
+
+keep([], File) ->
+    case file:delete(File) of
+        {error, enoent} -> ok;
+        Deleted -> Deleted
+    end;
+keep(Rows, File) -> file:write_file(File, term_to_binary(lists:sublist(Rows, ?KEPT))).

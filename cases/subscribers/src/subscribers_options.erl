@@ -31,7 +31,7 @@
     access := transaction | sync_transaction | async_dirty | sync_dirty,
     %% of the table, 1
     fragments := pos_integer(),
-    %% That nothing is written where less than half of the copies can be reached. `false'.
+    %% That nothing is written where not more than half of the copies can be reached. `false'.
     majority := boolean(),
     %% What is done when two nodes meet again that have both gone on in a partition: nothing, or the one
     %% that is not on the side of that node takes the other's data ({@link subscribers_heal}). `none'.

@@ -44,10 +44,12 @@ must(_) -> "must be a binary of 15 digits at most".
 random(Range) ->
     Msisdn = rand:uniform(Range),
     Digits = integer_to_binary(Msisdn),
+    %% The last of them, so that no number is too long.
+    Last = fun(Count) -> binary:part(Digits, {byte_size(Digits), -min(Count, byte_size(Digits))}) end,
     #{
         msisdn => Msisdn,
-        imsi => <<"24001", Digits/binary>>,
-        imei => <<"35", Digits/binary>>,
+        imsi => <<"24001", (Last(10))/binary>>,
+        imei => <<"35", (Last(13))/binary>>,
         device => <<"device-", (integer_to_binary(Msisdn rem 500))/binary>>,
         settings => <<"mms=1;wap=1;apn=internet;for=", Digits/binary>>,
         updated => erlang:system_time(second)

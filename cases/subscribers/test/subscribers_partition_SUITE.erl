@@ -108,13 +108,17 @@ neither_writes(Where) ->
 
 two_of_three_go_on(Where) ->
     on(Where, 3, fun([A | _]) -> #{majority => true, heal => {master, A}} end, fun(C, [A, B, Other]) ->
-        ok = put(C, Other, ?BOTH, 0),
+        _ = [ok = put(C, Other, Of, 0) || Of <- [?BOTH, ?CLASH]],
         ok = cut(C, [A, B], [Other]),
         ?assertEqual({error, no_majority}, put(C, Other, ?OF_B, 1)),
         ok = put(C, B, ?OF_A, 1),
+        %% What those who go on change and delete is not what the other one loses.
+        ok = put(C, B, ?CLASH, 1),
+        ok = call(C, A, subscribers, delete, [?BOTH]),
         ok = mend(C, [A, B], [Other]),
         ok = await(fun() -> maps:with([healed, lost], status(C, Other)) =:= #{healed => 1, lost => 0} end),
-        ?assertEqual([?BOTH, ?OF_A], held(C, Other, [?BOTH, ?OF_A, ?OF_B])),
+        ?assertEqual([?OF_A, ?CLASH], lists:sort(held(C, Other, [?CLASH, ?OF_A, ?OF_B, ?BOTH]))),
+        ?assertEqual([], filelib:wildcard(filename:join(call(C, Other, mnesia, system_info, [directory]), "lost-*"))),
         ok = put(C, Other, ?OF_B, 1),
         ?assertEqual([?OF_B], held(C, A, [?OF_B]))
     end).
