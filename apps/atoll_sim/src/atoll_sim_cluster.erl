@@ -52,7 +52,7 @@
     %% Whether both hear of each message too.
     messages => boolean(),
     %% Hears each second of virtual time, so that a person can be told.
-    progress => fun((Now :: integer()) -> _) | none
+    progress => fun((Now :: integer()) -> _)
 }.
 
 -type formed() ::
@@ -86,7 +86,6 @@
 
 %% How many nodes a clique has, without the gateway of the next.
 -define(CLIQUE, 8).
--define(PROGRESS_MS, 1000).
 %% How often what nodes have in common is looked for.
 -define(COMPACT_MS, 30000).
 %% Words of the heap of a small world; and of that of a large one for each node, and for each that it
@@ -113,7 +112,7 @@ defaults() ->
         latency => {uniform, 1, 20},
         starts_per_s => 1000,
         settle_ms => 60000,
-        progress => none
+        progress => fun(_) -> ok end
     }.
 
 %% @doc A cluster none of whose nodes has started.
@@ -436,24 +435,13 @@ guard(Caller, Worker) ->
 -spec run(Until :: integer(), cluster()) -> cluster().
 run(Until, #cluster{world = World, options = #{progress := Progress, roster := Roster}} = Cluster) ->
     Now = atoll_sim_world:now(World),
-    Step = step(Progress),
-    Next = min(Until, (Now div Step + 1) * Step),
+    Next = min(Until, (Now div 1000 + 1) * 1000),
     Later = Cluster#cluster{world = compact(Next, Roster, atoll_sim_world:run(Next, World))},
-    ok = progressed(Progress, Next),
+    _ = Progress(Next),
     case Next < Until of
         true -> run(Until, Later);
         false -> Later
     end.
-
-%% All nodes are gone through at the beginning and the end of a step.
-step(none) -> ?COMPACT_MS;
-step(_Progress) -> ?PROGRESS_MS.
-
-progressed(none, _Now) ->
-    ok;
-progressed(Progress, Now) ->
-    _ = Progress(Now),
-    ok.
 
 %% It is the tables of all members that are worth it.
 compact(Now, Roster, World) when Roster =/= off, Now rem ?COMPACT_MS =:= 0 -> atoll_sim_world:compact(World);
