@@ -13,7 +13,7 @@
 %% with two random chords a node.
 -module(atoll_sim_cluster).
 
--export([defaults/0, new/1, experiment/2, grow/1, launch/2, start/3, starter/1, source/2, check/1, format_error/1, isolated/1]).
+-export([defaults/0, new/1, experiment/2, grow/1, launch/2, start/3, starter/1, source/2, check/1, format_error/1, isolated/1, isolated/2]).
 -export([run/2, wait/2, at/3, update/2, watch/2, watched/1]).
 -export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
 -export([neighbours/1, views/1, overlay/2, random/3, told/3, names_of/1]).
@@ -86,6 +86,15 @@
 
 %% How many nodes a clique has, without the gateway of the next.
 -define(CLIQUE, 8).
+%% How often what nodes have in common is looked for.
+-define(COMPACT_MS, 10000).
+%% How often a large heap is looked at.
+-define(LOOK_MS, 500).
+%% Words of the heap of a small world; and of that of a large one for each node, and for each that it
+%% knows by its roster.
+-define(WORDS, 4000000).
+-define(NODE, 5000).
+-define(MEMBER, 6).
 %% So many are chosen without sorting all.
 -define(FEW, 16).
 
@@ -371,13 +380,20 @@ read_source(Name, Listed, World) -> atoll_sim_world:cast(Name, {contacts, Listed
 %% returns; the process's memory is gone with it.
 -spec isolated(fun(() -> Result)) -> Result.
 isolated(Fun) ->
+    isolated(Fun, #{}).
+
+%% @doc The same for a cluster of these options. The heap of a large one is sized by it, what is not used
+%% any more is always looked for in all of it, and it is kept from growing for no reason: a heap of generations
+%% takes three times as much for a while each time that an old one is begun, and keeps what is not used.
+-spec isolated(fun(() -> Result), #{nodes => pos_integer(), roster => map() | off, atom() => term()}) -> Result.
+isolated(Fun, Options) ->
     Caller = self(),
     Tag = make_ref(),
     {Pid, Ref} = spawn_opt(
         fun() ->
             Worker = self(),
             %% A caller that is gone needs no result.
-            _ = spawn(fun() -> guard(Caller, Worker) end),
+            _ = spawn(fun() -> guard(Caller, Worker, words(Options)) end),
             Outcome =
                 try
                     {returned, Fun()}
@@ -386,7 +402,7 @@ isolated(Fun) ->
                 end,
             Caller ! {Tag, Outcome}
         end,
-        [monitor, {min_heap_size, 4000000}, {fullsweep_after, 50}]
+        [monitor | heap(words(Options))]
     ),
     receive
         {Tag, Outcome} ->
@@ -398,28 +414,55 @@ isolated(Fun) ->
             exit(Reason)
     end.
 
+heap(Words) when Words > ?WORDS -> [{min_heap_size, Words}, {fullsweep_after, 0}];
+heap(_Few) -> [{min_heap_size, ?WORDS}, {fullsweep_after, 50}].
+
+%% Some three times what they take.
+words(#{nodes := Nodes, roster := off}) -> Nodes * ?NODE;
+words(#{nodes := Nodes}) -> Nodes * (?NODE + Nodes * ?MEMBER);
+words(#{}) -> 0.
+
 outcome({returned, Result}) -> Result;
 outcome({raised, Class, Reason, Stack}) -> erlang:raise(Class, Reason, Stack).
 
-guard(Caller, Worker) ->
+guard(Caller, Worker, Words) ->
     CallerRef = erlang:monitor(process, Caller),
     WorkerRef = erlang:monitor(process, Worker),
+    watch_heap(CallerRef, WorkerRef, Worker, Words).
+
+%% The VM makes a heap larger by a fifth nearly each time that it collects one, until it is more than four times
+%% what lives in it.
+watch_heap(CallerRef, WorkerRef, Worker, Words) ->
     receive
         {'DOWN', CallerRef, _, _, _} -> exit(Worker, kill);
         {'DOWN', WorkerRef, _, _, _} -> ok
+    after look_ms(Words) ->
+        _ =
+            case process_info(Worker, total_heap_size) of
+                {_, Size} when Size > Words + Words div 3 -> erlang:garbage_collect(Worker);
+                _ -> true
+            end,
+        watch_heap(CallerRef, WorkerRef, Worker, Words)
     end.
+
+look_ms(Words) when Words > ?WORDS -> ?LOOK_MS;
+look_ms(_Few) -> infinity.
 
 %% @doc Lets it run until then.
 -spec run(Until :: integer(), cluster()) -> cluster().
-run(Until, #cluster{world = World, options = #{progress := Progress}} = Cluster) ->
+run(Until, #cluster{world = World, options = #{progress := Progress, roster := Roster}} = Cluster) ->
     Now = atoll_sim_world:now(World),
     Next = min(Until, (Now div 1000 + 1) * 1000),
-    Later = Cluster#cluster{world = atoll_sim_world:run(Next, World)},
+    Later = Cluster#cluster{world = compact(Next, Roster, atoll_sim_world:run(Next, World))},
     _ = Progress(Next),
     case Next < Until of
         true -> run(Until, Later);
         false -> Later
     end.
+
+%% It is the tables of all members that are worth it.
+compact(Now, Roster, World) when Roster =/= off, Now rem ?COMPACT_MS =:= 0 -> atoll_sim_world:compact(World);
+compact(_Now, _Roster, World) -> World.
 
 %% @doc Lets it run for so long.
 -spec wait(Ms :: non_neg_integer(), cluster()) -> cluster().

@@ -5,9 +5,10 @@
 %% While messages are lost and nodes pause, one node after another falls silent for
 %% ever. Every node that was awake then and hears the verdict counts with the time
 %% until it does. A minute later the silent node is started again, as a new life.
-%% Whoever was awake when it fell silent, and has neither died nor fallen silent
+%% Whoever was awake and had a neighbour when it fell silent, and has neither died nor fallen silent
 %% since, must have heard by then, also if it was paused meanwhile; otherwise it has
-%% missed it, and counts as one that heard later than all others. A verdict on a node
+%% missed it, and counts as one that heard later than all others. Who was alone, as one that has just
+%% started, is owed nothing: it is told who the members are when it has found them. A verdict on a node
 %% that is not silent is a false death. Of pauses: at any moment so large a share of
 %% the nodes is in one, and none twice in a row.
 -module(atoll_sim_detect).
@@ -60,7 +61,7 @@
 -record(seen, {
     %% Who is silent now.
     silent = #{} :: #{node() => []},
-    %% Of each life that ended in silence: since when, who was awake, who of them heard
+    %% Of each life that ended in silence: since when, who was awake and had a neighbour, who of them heard
     %% within the minute and how much later, and, when that is over, how many missed it.
     heard = #{} :: #{
         {node(), Life :: pos_integer()} => {integer(), #{node() => []}, #{node() => integer()}, non_neg_integer()}
@@ -150,7 +151,7 @@ silence_one(Node, Cluster) ->
         fun(W0) ->
             Life = atoll_overlay_core:incarnation(atoll_sim_world:state(Node, W0)),
             Paused = atoll_sim_world:pause(Node, W0),
-            Awake = [{Other, atoll_sim_world:incarnation(Other, Paused)} || Other <- awake(Names, Paused)],
+            Awake = [{Other, atoll_sim_world:incarnation(Other, Paused)} || Other <- awake(Names, Paused), has_neighbour(Other, Paused)],
             W = atoll_sim_world:note(Node, {silent, Life, [Other || {Other, _} <- Awake]}, Paused),
             atoll_sim_world:at(
                 atoll_sim_world:now(W) + ?HEARD_MS,
@@ -178,6 +179,9 @@ missed(Silent, Lives, World) ->
 
 awake(Cluster) ->
     awake(atoll_sim_cluster:names(Cluster), atoll_sim_cluster:world(Cluster)).
+
+has_neighbour(Node, World) ->
+    atoll_overlay_core:neighbours(atoll_sim_world:state(Node, World)) =/= [].
 
 %% Names are in order.
 awake(Names, World) ->

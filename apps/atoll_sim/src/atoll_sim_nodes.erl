@@ -7,7 +7,7 @@
 %% latest, and a process has one open table at a time.
 -module(atoll_sim_nodes).
 
--export([new/0, find/2, put/3, names/1, open/1, close/1, drop/0]).
+-export([new/0, find/2, put/3, map/2, names/1, open/1, close/1, drop/0]).
 
 -export_type([nodes/1]).
 
@@ -42,6 +42,11 @@ put(Name, Node, #nodes{is_open = true} = Table) ->
     end;
 put(Name, Node, #nodes{nodes = Nodes} = Table) ->
     Table#nodes{nodes = Nodes#{Name => Node}}.
+
+%% @doc What Fun makes of each, in a table that is not open.
+-spec map(fun((Node) -> Other), nodes(Node)) -> nodes(Other).
+map(Fun, #nodes{nodes = Nodes, is_open = false}) ->
+    #nodes{nodes = maps:map(fun(_Name, Node) -> Fun(Node) end, Nodes)}.
 
 %% @doc The names, in their order.
 -spec names(nodes(_)) -> [node()].

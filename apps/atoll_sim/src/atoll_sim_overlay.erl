@@ -8,7 +8,7 @@
 %% without a living contact has nobody to join by but whom its nodes know of by the roster.
 -module(atoll_sim_overlay).
 
--export([run/1, strike/3]).
+-export([run/1, strike/3, strikes/3]).
 
 -export_type([options/0, spared/0, result/0]).
 
@@ -70,13 +70,25 @@ run(#{kill := Share} = Options) ->
 %% @doc Kills a share of a cluster that has grown and looks at what is left. All
 %% of a result but its wall time, which is the caller's, and the number of events.
 -spec strike(Share :: float(), spared(), atoll_sim_cluster:cluster()) -> #{atom() => term()}.
-strike(Share, Spared, Cluster0) ->
-    #{sent := Sent0} = atoll_sim_cluster:counters(Cluster0),
-    Before = atoll_sim_cluster:wait(?PERIOD_MS, Cluster0),
+strike(Share, Spared, Cluster) ->
+    [Result] = strikes([Share], Spared, Cluster),
+    Result.
+
+%% @doc The same with each of these shares: one cluster up to the kill, each with a future of its own.
+-spec strikes([Share :: float()], spared(), atoll_sim_cluster:cluster()) -> [#{atom() => term()}].
+strikes(Shares, Spared, Cluster) ->
+    #{sent := Sent0} = atoll_sim_cluster:counters(Cluster),
+    Before = atoll_sim_cluster:wait(?PERIOD_MS, Cluster),
     #{sent := Sent1} = atoll_sim_cluster:counters(Before),
+    Common = #{
+        connected_before => atoll_sim_graph:connected(atoll_sim_cluster:neighbours(Before)),
+        messages_per_node_per_s => (Sent1 - Sent0) * 1000 / ?PERIOD_MS / length(atoll_sim_cluster:names(Before))
+    },
+    [maps:merge(Common, killed(Share, Spared, Before)) || Share <- Shares].
+
+killed(Share, Spared, Before) ->
     Names = atoll_sim_cluster:names(Before),
     Count = length(Names),
-    GraphBefore = atoll_sim_cluster:neighbours(Before),
     Mortal = Names -- [Contact || Spared =:= contacts, Contact <- atoll_sim_cluster:contacts(Before)],
     {Victims, Struck} = atoll_sim_cluster:random(min(length(Mortal), round(Share * Count)), Mortal, Before),
     Killed = atoll_sim_cluster:update(
@@ -94,15 +106,13 @@ strike(Share, Spared, Cluster0) ->
         seed => Seed,
         virtual_ms => atoll_sim_cluster:now(End),
         events => maps:get(events, atoll_sim_cluster:counters(End)),
-        connected_before => atoll_sim_graph:connected(GraphBefore),
         connected_after => atoll_sim_graph:connected(Graph),
         rejoined_ms => RejoinedMs,
         active_min => maps:get(degree_min, Summary),
         active_max => maps:get(degree_max, Summary),
         active_mean => maps:get(degree_mean, Summary),
         symmetric => atoll_sim_graph:symmetric(Graph),
-        link_ms_mean => link_ms(Graph, After),
-        messages_per_node_per_s => (Sent1 - Sent0) * 1000 / ?PERIOD_MS / Count
+        link_ms_mean => link_ms(Graph, After)
     }.
 
 rejoined(Ms, Graph, Cluster) ->

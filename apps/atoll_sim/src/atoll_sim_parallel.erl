@@ -10,7 +10,10 @@
 -type options() :: #{
     %% What one takes of memory at most. Where the system says how much it has left, no more
     %% run at a time than that is enough for, but always one.
-    bytes => pos_integer()
+    bytes => pos_integer(),
+    %% How large one is: see atoll_sim_cluster:isolated/2.
+    nodes => pos_integer(),
+    roster => map() | off
 }.
 
 %% @doc The same as map/3, without a bound on memory.
@@ -19,12 +22,13 @@ map(Fun, Inputs) ->
     map(Fun, Inputs, #{}).
 
 %% @doc What Fun gives for each, in their order. Each runs in a process with a heap for a
-%% world ({@link atoll_sim_cluster:isolated/1}); as one ends the next begins. If one fails so
+%% world ({@link atoll_sim_cluster:isolated/2}); as one ends the next begins. If one fails so
 %% does the caller, and the others end with it.
 -spec map(fun((Input) -> Result), [Input], options()) -> [Result].
 map(Fun, Inputs, Options) ->
     Numbered = lists:zip(lists:seq(1, length(Inputs)), Inputs),
-    Results = fill(places(Options), Fun, Numbered, #{}, #{}),
+    Isolated = fun(Input) -> atoll_sim_cluster:isolated(fun() -> Fun(Input) end, Options) end,
+    Results = fill(places(Options), Isolated, Numbered, #{}, #{}),
     [map_get(N, Results) || {N, _} <- Numbered].
 
 places(Options) ->
@@ -49,7 +53,7 @@ available() ->
 fill(Places, Fun, [{N, Input} | Inputs], Running, Results) when map_size(Running) < Places ->
     Caller = self(),
     {Pid, Ref} = spawn_monitor(fun() ->
-        Caller ! {?MODULE, self(), atoll_sim_cluster:isolated(fun() -> Fun(Input) end)}
+        Caller ! {?MODULE, self(), Fun(Input)}
     end),
     fill(Places, Fun, Inputs, Running#{Pid => {N, Ref}}, Results);
 fill(_Places, _Fun, [], Running, Results) when map_size(Running) =:= 0 ->

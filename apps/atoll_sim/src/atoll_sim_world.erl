@@ -51,7 +51,7 @@
 -compile({no_auto_import, [nodes/1]}).
 
 -export([new/1, start/2, start/3, kill/2, pause/2, stall/2, resume/2, slow/3, set/2]).
--export([cast/3, cast/4, call/3, call/4, run/2, at/3]).
+-export([cast/3, cast/4, call/3, call/4, run/2, at/3, compact/1]).
 -export([now/1, nodes/1, alive/1, status/2, has_started/2, state/2, state/3, has_room/3, local/2, update_local/3, incarnation/2, links/2, counters/1, delay/3]).
 -export([watched/1, watch/2, note/3]).
 
@@ -398,6 +398,29 @@ happen_all([Happening | Happenings], World) ->
     happen_all(Happenings, happen(Happening, World));
 happen_all([], World) ->
     World.
+
+%% @doc The same world in less memory: what is equal on the nodes, as all that they know of each other
+%% is in a world at rest, is one term where that costs little to find.
+-spec compact(world()) -> world().
+compact(#world{nodes = Nodes} = World) ->
+    case [Rooms || {Name, Status} <- nodes(World), Status =/= dead, #node{rooms = Rooms} <- [find(Name, World)]] of
+        [Models | _] -> World#world{nodes = atoll_sim_nodes:map(fun(Node) -> alike(Models, Node) end, Nodes)};
+        [] -> World
+    end.
+
+alike(Models, #node{rooms = Rooms} = Node) ->
+    Node#node{
+        rooms = maps:fold(
+            fun(Room, Model, Others) ->
+                case Others of
+                    #{Room := State} -> Others#{Room := atoll_sim_alike:like(Model, State)};
+                    #{} -> Others
+                end
+            end,
+            Rooms,
+            Models
+        )
+    }.
 
 %% What can be seen
 

@@ -241,6 +241,26 @@ every_node_is_drawn_as_often_as_any_other_test() ->
     ?assertEqual(10, map_size(Tally)),
     ?assert(lists:all(fun(N) -> 240 < N andalso N < 360 end, maps:values(Tally))).
 
+%% Less memory
+
+a_compact_world_is_smaller_and_takes_the_same_course_test_() ->
+    {timeout, 60, fun() ->
+        Grown = grown(#{nodes => 60, seed => 7, settle_ms => 9000, watch => {fun see/4, []}}),
+        Compact = atoll_sim_cluster:update(fun atoll_sim_world:compact/1, Grown),
+        Size = fun(Cluster) -> erts_debug:size([atoll_sim_cluster:overlay(Name, Cluster) || Name <- atoll_sim_cluster:names(Cluster)]) end,
+        ?assert(Size(Compact) < 0.9 * Size(Grown)),
+        %% Equal as terms, and so is what comes of them.
+        ?assert(atoll_sim_cluster:world(Compact) =:= atoll_sim_cluster:world(Grown)),
+        [Seen, Seen] = [
+            atoll_sim_cluster:watched(
+                atoll_sim_cluster:wait(5000, atoll_sim_cluster:update(fun(W) -> atoll_sim_world:kill(n07, W) end, Cluster))
+            )
+         || Cluster <- [Compact, Grown]
+        ]
+    end}.
+
+see(Now, Node, Sight, Kept) -> [{Now, Node, Sight} | Kept].
+
 %% A process of its own
 
 what_is_isolated_runs_elsewhere_and_gives_its_result_test() ->
@@ -264,6 +284,34 @@ what_is_raised_is_raised_here_with_its_stack_test_() ->
         end
      || Class <- [error, exit, throw]
     ].
+
+a_large_world_has_a_heap_of_its_size_that_is_collected_whole_test() ->
+    Heap = fun(Options) ->
+        {garbage_collection, Info} = atoll_sim_cluster:isolated(fun() -> process_info(self(), garbage_collection) end, Options),
+        {proplists:get_value(min_heap_size, Info), proplists:get_value(fullsweep_after, Info)}
+    end,
+    {Small, 50} = Heap(#{nodes => 100}),
+    {Large, 0} = Heap(#{nodes => 4000, roster => off}),
+    {Rosters, 0} = Heap(#{nodes => 1500}),
+    ?assert(Small < Large),
+    ?assert(Small < Rosters).
+
+%% Nothing else collects it while the process waits.
+a_large_heap_that_has_grown_is_made_smaller_test_() ->
+    {timeout, 60, fun() ->
+        Size = fun() -> element(2, process_info(self(), total_heap_size)) end,
+        {Begin, Grown} = atoll_sim_cluster:isolated(
+            fun() ->
+                Given = Size(),
+                _ = length(lists:seq(1, 6000000)),
+                Before = Size(),
+                ok = atoll_cli_os:await(fun() -> Size() < Before end, 30000),
+                {Given, Before}
+            end,
+            #{nodes => 1000, roster => off}
+        ),
+        ?assert(Grown > Begin)
+    end}.
 
 who_is_killed_while_isolated_is_no_result_test() ->
     ?assertExit(killed, atoll_sim_cluster:isolated(fun() -> exit(self(), kill) end)).

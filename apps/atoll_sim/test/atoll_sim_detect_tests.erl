@@ -30,6 +30,14 @@ a_few_who_do_not_hear_are_counted_test_() ->
         ?assert(maps:get(detect_ms_p50, Result) =< 6000)
     end}.
 
+%% Nobody's message has come to anybody when they fall silent.
+who_has_no_neighbour_is_owed_nothing_test_() ->
+    {timeout, 60, fun() ->
+        #{silent := Silent} = Result = detect(#{latency => {constant, 1000000}}),
+        ?assert(Silent > 0),
+        ?assertMatch(#{missed := 0, detect_ms_p99 := none}, Result)
+    end}.
+
 detect(Options) ->
     {ok, Result} = atoll_sim_detect:run(
         maps:merge(#{nodes => 20, seed => 7, loss => 0.0, pause => 0, paused => 0.0, minutes => 2}, Options)

@@ -58,3 +58,14 @@ contacts_are_killed_too_where_nobody_is_spared_test_() ->
         {ok, #{killed := 36, rejoined_ms := Ms}} = atoll_sim_overlay:run(Options#{spare => nobody}),
         ?assert(Ms =< 60000)
     end}.
+
+several_shares_of_one_cluster_die_as_each_alone_test_() ->
+    {timeout, 60, fun() ->
+        {ok, New} = atoll_sim_cluster:new(#{nodes => 40, seed => 7}),
+        Grown = atoll_sim_cluster:grow(New),
+        Shares = [0.5, 0.9],
+        ?assertEqual(
+            [atoll_sim_overlay:strike(Share, nobody, Grown) || Share <- Shares],
+            atoll_sim_overlay:strikes(Shares, nobody, Grown)
+        )
+    end}.

@@ -16,6 +16,11 @@ what_is_put_is_found_open_or_closed_test() ->
     %% The one that was opened is as it was.
     ?assertEqual([1, 2, undefined], [atoll_sim_nodes:find(N, T1) || N <- [a, b, c]]).
 
+each_node_is_what_is_made_of_it_test() ->
+    Table = atoll_sim_nodes:put(b, 2, atoll_sim_nodes:put(a, 1, atoll_sim_nodes:new())),
+    Doubled = atoll_sim_nodes:map(fun(N) -> 2 * N end, Table),
+    ?assertEqual([2, 4], [atoll_sim_nodes:find(Name, Doubled) || Name <- atoll_sim_nodes:names(Doubled)]).
+
 a_change_of_an_open_table_is_no_new_term_test() ->
     Open = atoll_sim_nodes:open(atoll_sim_nodes:put(a, 1, atoll_sim_nodes:new())),
     ?assertEqual(Open, atoll_sim_nodes:put(a, 2, Open)),

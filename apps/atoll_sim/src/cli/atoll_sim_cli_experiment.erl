@@ -38,9 +38,9 @@ run(#{name := Name, options := Options, run := Run, own := Own} = Experiment, Va
 %% the trace that is asked for, where a large world has room. An error is a sentence.
 -spec simulate(#{atom() => term()}, Again :: string(), atoll_cli_options:values(), fun((map()) -> Result)) ->
     {ok, Result} | {error, unicode:chardata()}.
-simulate(#{nodes := Nodes, strategy := Strategy, seed := Seed}, Again, Values, Fun) ->
+simulate(#{nodes := Nodes, strategy := Strategy, seed := Seed} = Cluster, Again, Values, Fun) ->
     Header = #{repeat => Again, nodes => Nodes, strategy => Strategy, seed => Seed},
-    Outcome = guarded(Strategy, fun() ->
+    Outcome = guarded(Cluster, fun() ->
         atoll_sim_cli_trace:writing(maps:get(trace, Values, none), Header, fun(Traced) ->
             ok = atoll_cli_progress:now_doing(["Simulating ", head(Nodes, Strategy)]),
             Fun(Traced#{progress => atoll_cli_progress:virtual_time()})
@@ -51,10 +51,10 @@ simulate(#{nodes := Nodes, strategy := Strategy, seed := Seed}, Again, Values, F
 
 %% A strategy of the user's own may fail, and that is no fault of this program;
 %% where it failed is what its author wants to know.
-guarded(Strategy, Fun) ->
+guarded(#{strategy := Strategy} = Cluster, Fun) ->
     IsOurs = lists:member(Strategy, atoll_strategy:names()),
     try
-        atoll_sim_cluster:isolated(Fun)
+        atoll_sim_cluster:isolated(Fun, Cluster)
     catch
         Class:Reason:Stack when not IsOurs ->
             {error, ["the strategy ", atom_to_list(Strategy), " failed: ",

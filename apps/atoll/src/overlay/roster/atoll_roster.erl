@@ -321,9 +321,9 @@ summary(#state{table = Table, news = News, compare = Compare} = State) ->
 
 message({news, Entries}, From, #state{table = Table} = State) ->
     %% Most of it somebody else has told already.
-    Other = [New || {Node, Entry} = New <- Entries, atoll_roster_table:entry(Node, Table) =/= Entry],
-    {Changed, Learned} = learn(Other, State),
-    correct(Other, From, gather(Changed, From, knows(From, Entries, Learned)));
+    {Known, Other} = lists:partition(fun({Node, Entry}) -> atoll_roster_table:entry(Node, Table) =:= Entry end, Entries),
+    {Changed, Learned} = learn(Other, knows(From, Known, State)),
+    correct(Other, From, gather(Changed, From, Learned));
 message({hash, Hash}, From, State) ->
     message({hash, Hash, none}, From, State);
 message({hash, Hash, MetaHash}, From, #state{table = Table, metas = Metas} = State) ->
@@ -399,6 +399,8 @@ portions(Buckets, Max) ->
 
 %% The teller may have heard nothing since. Its answer, if there is one, is newer
 %% still, so this ends.
+correct([], _From, State) ->
+    State;
 correct(Entries, From, #state{table = Table} = State) ->
     Newer = [
         {Node, Known}
@@ -500,14 +502,10 @@ gather(Items, From, #state{news = News0, options = #{gather_ms := Ms}} = State) 
     end.
 
 %% Who tells what is gathered here has no need to hear it.
-knows(_From, _Entries, #state{news = News} = State) when map_size(News) =:= 0 ->
+knows(_From, _Known, #state{news = News} = State) when map_size(News) =:= 0 ->
     State;
-knows(From, Entries, #state{table = Table, news = News} = State) ->
-    Gathered = [
-        Node
-     || {Node, Entry} <- Entries, is_map_key(Node, News), atoll_roster_table:entry(Node, Table) =:= Entry
-    ],
-    tellers(From, Gathered, State).
+knows(From, Known, State) ->
+    tellers(From, [Node || {Node, _} <- Known], State).
 
 knows_metas(From, Entries, #state{metas = Metas} = State) ->
     tellers(From, [{meta, Node} || {Node, Entry} <- Entries, atoll_roster_meta:entry(Node, Metas) =:= Entry], State).

@@ -80,33 +80,31 @@ wins(A, B) ->
 %% @doc Merges one entry; says what was known before if that changed.
 -spec put(node(), entry(), table()) -> {known | refused | {changed, unknown | entry()}, table()}.
 put(Node, Entry, #table{owner = Owner, alive = Alive, max_members = Max} = Table) ->
-    Before = entry(Node, Table),
-    case Before =/= unknown andalso wins(Before, Entry) =:= Before of
-        true ->
+    case {entry(Node, Table), Entry} of
+        %% As wins/2 says.
+        {Before, _} when Before =/= unknown, Before >= Entry ->
             {known, Table};
-        false ->
-            case {Before, Entry} of
-                {{_, alive}, _} -> {{changed, Before}, store(Node, Entry, Table)};
-                {_, {_, alive}} when Alive >= Max, Node =/= Owner ->
-                    {refused, Table#table{refused = Table#table.refused + 1}};
-                {_, _} -> {{changed, Before}, store(Node, Entry, Table)}
-            end
+        {{_, alive} = Before, _} ->
+            {{changed, Before}, store(Node, Entry, remove(Node, Table))};
+        {_, {_, alive}} when Alive >= Max, Node =/= Owner ->
+            {refused, Table#table{refused = Table#table.refused + 1}};
+        {unknown, _} ->
+            {{changed, unknown}, store(Node, Entry, Table)};
+        {Before, _} ->
+            {{changed, Before}, store(Node, Entry, remove(Node, Table))}
     end.
 
+%% Nothing is known of the node.
 store(Node, Entry, Table0) ->
-    {Kept, Table} = keep(Node, Entry, remove(Node, Table0)),
+    {Kept, Table} = keep(Node, Entry, Table0),
     forget(appear(Node, Kept, Table)).
 
 remove(Node, #table{buckets = Buckets0, gone = Gone} = Table0) ->
-    case atoll_buckets:take(Node, Buckets0) of
-        {Kept, Buckets} ->
-            Table = disappeared(Node, Kept, Table0#table{buckets = Buckets}),
-            case number(Kept) of
-                0 -> Table;
-                Number -> Table#table{gone = gb_trees:delete_any(Number, Gone)}
-            end;
-        error ->
-            Table0
+    {Kept, Buckets} = atoll_buckets:take(Node, Buckets0),
+    Table = disappeared(Node, Kept, Table0#table{buckets = Buckets}),
+    case number(Kept) of
+        0 -> Table;
+        Number -> Table#table{gone = gb_trees:delete_any(Number, Gone)}
     end.
 
 appear(Node, Kept, #table{buckets = Buckets} = Table) when element(2, Kept) =:= alive ->
