@@ -125,7 +125,7 @@ missed(Modules, Ended, Results) ->
     Names = lists:join(" and ", [atom_to_list(M) || M <- Modules]),
     case {lists:keyfind(Modules, 1, Ended), [M || M <- Modules, Of(M) =:= []]} of
         {false, _} -> [Names, " did not come to its end"];
-        {{_, _, [Why | _]}, _} -> io_lib:format("tests of ~ts were cancelled: ~0tp", [Names, Why]);
+        {{_, _, [Why | _]}, _} -> io_lib:format("tests of ~ts were cancelled: ~ts", [Names, Why]);
         {_, [None | _]} -> io_lib:format("no test of ~p has run", [None]);
         {{_, Passed, []}, _} -> none;
         {{_, Counted, []}, _} -> io_lib:format("~ts has passed ~b tests, and its results say ~b", [Names, Counted, Passed])
