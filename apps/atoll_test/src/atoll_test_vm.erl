@@ -8,6 +8,8 @@
 -module(atoll_test_vm).
 
 -export([main/0]).
+%% For spawn_monitor/3.
+-export([run_test/1]).
 
 %% @doc The entry point. Plain arguments: eunit or ct, the directory for results, the
 %% modules divided by commas, and a case or nothing.
@@ -70,7 +72,7 @@ ct(Dir, Suites, Case) ->
     ],
     %% Common Test writes its options to a file and reads them again: no pid stands there.
     true = register(?MODULE, self()),
-    {_, Ref} = spawn_monitor(fun() -> exit({ran, ct:run_test(Options)}) end),
+    {_, Ref} = spawn_monitor(?MODULE, run_test, [Options]),
     receive
         %% Of what is green nobody reads the pages that Common Test makes at its end.
         {written, {Passed, 0, 0}} ->
@@ -85,6 +87,10 @@ ct(Dir, Suites, Case) ->
         {'DOWN', Ref, process, _, Reason} ->
             error(Reason)
     end.
+
+%% @private
+-spec run_test([{atom(), term()}]) -> no_return().
+run_test(Options) -> exit({ran, ct:run_test(Options)}).
 
 %% A case may stand in several groups: `outer.inner:case' is that of one.
 cases(_Suites, "") ->

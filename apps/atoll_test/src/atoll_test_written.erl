@@ -16,8 +16,13 @@ init(_Id, Options) -> {ok, Options}.
 %% @private
 -spec terminate(options()) -> ok.
 terminate({To, Surefire}) ->
-    case file:read_file(Surefire) of
-        {ok, Text} -> _ = [To ! {written, gen_event:call(ct_event, atoll_test_running, counts)} || binary:match(Text, <<"</testsuites>">>) =/= nomatch];
-        {error, enoent} -> ok
-    end,
-    ok.
+    case is_whole(file:read_file(Surefire)) of
+        true ->
+            To ! {written, gen_event:call(ct_event, atoll_test_running, counts)},
+            ok;
+        false ->
+            ok
+    end.
+
+is_whole({ok, Text}) -> binary:match(Text, <<"</testsuites>">>) =/= nomatch;
+is_whole({error, enoent}) -> false.
