@@ -353,7 +353,8 @@ distribution_is_stopped_and_started_again(Config) ->
             {ok, _} = call(A, net_kernel, start, [[Name, longnames]]),
             Named = A#{node := Name},
             works(Named, G),
-            ok = way(A, B, [name(G)]),
+            %% The other end knows no other way either, or it would wait for one.
+            [ok = way(From, To, [name(G)]) || {From, To} <- [{A, B}, {B, Named}]],
             works(Named, B),
             ?assertEqual([name(B)], relayed(A)),
             ok = call(A, net_kernel, stop, []),
@@ -375,9 +376,9 @@ a_relay_that_refuses_is_named(Config) ->
     Only = [{#{atom_to_binary(name(C)) => x}, any}],
     [ok = call(Gateway, atoll_dist, relay_policy, [Only]) || Gateway <- [G, H]],
     %% Those that go on must not.
-    until(fun() -> call(A, atoll_dist_probe, heard, []) =/= [] end),
+    until(fun() -> call(A, atoll_dist_probe, heard, []) =/= [] end, 2 * ?PAUSE_US div 1000),
     ?assertMatch([{circuit, _}], call(A, atoll_dist_probe, heard, [])),
-    until(fun() -> relayed(B) =:= [] end),
+    until(fun() -> relayed(B) =:= [] end, 2 * ?PAUSE_US div 1000),
     ?assertEqual(false, connect(A, B)),
     Said = unicode:characters_to_list(["does not relay from ", atom_to_list(name(A))]),
     %% Of the one that has ended, and of the next one.

@@ -40,7 +40,7 @@ raised(Module, {Oldest, Newest}) ->
         ]
     ],
     [Export | Functions] = Added,
-    {ok, Module, Beam} = compile:forms(Head ++ [Named, Export | Code] ++ Functions ++ End, [debug_info, deterministic]),
+    {ok, Module, Beam} = compile:forms(Head ++ [Named, Export | Code] ++ Functions ++ End, [debug_info, deterministic, no_ssa_opt]),
     Beam.
 
 form(Text) ->

@@ -46,82 +46,75 @@
 %% What the library may call beside itself.
 -define(OTP, [erts, kernel, stdlib, crypto, ssl, public_key]).
 
+%% A call of one module of another, and the applications that they belong to.
+-type edge() :: {{From :: module(), To :: module()}, {Of :: atom(), OfOther :: atom()}}.
+
 rooms_test_() ->
-    {setup, fun start/0, fun stop/1, fun(Xref) ->
-        %% Seconds on a busy machine: the graph grows with the repository.
-        [{timeout, 60, Test} || Test <- [
-            {"a room calls only the rooms below it", ?_assertEqual([], upward(Xref))},
-            {"a part of a room calls no other part of it", ?_assertEqual([], aside(Xref))},
+    {setup, fun edges/0, fun(Edges) ->
+        Own = [Edge || {Edge, {atoll, atoll}} <- Edges],
+        [
+            {"a room calls only the rooms below it", ?_assertEqual([], upward(Own))},
+            {"a part of a room calls no other part of it", ?_assertEqual([], aside(Own))},
             {"the parts of the overlay are seen",
-                ?_assertEqual([broadcast, detector, discovery, roster, strategy], parts(overlay, Xref))},
-            {"no circle of modules", ?_assertEqual([], circles(Xref))},
-            {"the library needs OTP alone", ?_assertEqual([], foreign(Xref))},
-            {"an application calls only those it stands on", ?_assertEqual([], trespass(Xref))},
-            {"the graph is not empty", ?_assert(length(edges(Xref)) > 20)}
-        ]]
+                ?_assertEqual([broadcast, detector, discovery, roster, strategy], parts(overlay, Own))},
+            {"no circle of modules", ?_assertEqual([], circles(Own))},
+            {"the library needs OTP alone", ?_assertEqual([], foreign(Edges))},
+            {"an application calls only those it stands on", ?_assertEqual([], trespass(Edges))},
+            {"the graph is not empty", ?_assert(length(Own) > 20)}
+        ]
     end}.
 
-start() ->
+%% Seconds on a busy machine: the graph grows with the repository, and to look for a module takes long.
+-spec edges() -> [edge()].
+edges() ->
     {ok, Xref} = xref:start([{xref_mode, modules}]),
     ok = xref:set_default(Xref, [{warnings, false}]),
     lists:foreach(
         fun(App) -> {ok, _} = xref:add_directory(Xref, filename:join(code:lib_dir(App), "ebin")) end,
         maps:keys(?APPLICATIONS)
     ),
-    Xref.
-
-stop(Xref) ->
-    xref:stop(Xref).
-
-edges(Xref) ->
     {ok, Edges} = xref:q(Xref, "ME"),
-    [{From, To} || {From, To} <- Edges, From =/= To].
+    xref:stop(Xref),
+    Of = maps:from_list([{M, application(M)} || M <- lists:usort(lists:append([[From, To] || {From, To} <- Edges]))]),
+    [{{From, To}, {map_get(From, Of), map_get(To, Of)}} || {From, To} <- Edges, From =/= To].
 
-own_edges(Xref) ->
-    [{From, To} || {From, To} <- edges(Xref), application(From) =:= atoll, application(To) =:= atoll].
+upward(Own) ->
+    [Edge || {From, To} = Edge <- Own, floor_of(To) > floor_of(From)].
 
-upward(Xref) ->
-    [Edge || {From, To} = Edge <- own_edges(Xref), floor_of(To) > floor_of(From)].
-
-parts(Room, Xref) ->
-    lists:usort([Part || Edge <- own_edges(Xref), Module <- tuple_to_list(Edge), [In, Part] <- [folders(Module)], In =:= Room]).
+parts(Room, Own) ->
+    lists:usort([Part || Edge <- Own, Module <- tuple_to_list(Edge), [In, Part] <- [folders(Module)], In =:= Room]).
 
 %% What parts have in common stands in the room itself, as does what puts them together.
-aside(Xref) ->
+aside(Own) ->
     [
         Edge
-     || {From, To} = Edge <- own_edges(Xref),
+     || {From, To} = Edge <- Own,
         [Room, One] <- [folders(From)],
         [Same, Other] <- [folders(To)],
         Room =:= Same,
         One =/= Other
     ].
 
-circles(Xref) ->
+circles(Own) ->
     Graph = digraph:new(),
     try
-        _ = [digraph:add_vertex(Graph, M) || {From, To} <- own_edges(Xref), M <- [From, To]],
-        _ = [digraph:add_edge(Graph, From, To) || {From, To} <- own_edges(Xref)],
+        _ = [digraph:add_vertex(Graph, M) || {From, To} <- Own, M <- [From, To]],
+        _ = [digraph:add_edge(Graph, From, To) || {From, To} <- Own],
         digraph_utils:cyclic_strong_components(Graph)
     after
         digraph:delete(Graph)
     end.
 
-foreign(Xref) ->
-    [
-        Edge
-     || {From, To} = Edge <- edges(Xref),
-        application(From) =:= atoll,
-        not lists:member(application(To), [atoll | ?OTP])
-    ].
+foreign(Edges) ->
+    [Edge || {_, {atoll, Other}} = Edge <- Edges, not lists:member(Other, [atoll | ?OTP])].
 
-trespass(Xref) ->
+trespass(Edges) ->
     [
         Edge
-     || {From, To} = Edge <- edges(Xref),
-        is_map_key(application(To), ?APPLICATIONS),
-        application(From) =/= application(To),
-        not lists:member(application(To), maps:get(application(From), ?APPLICATIONS))
+     || {_, {Of, Other}} = Edge <- Edges,
+        is_map_key(Other, ?APPLICATIONS),
+        Of =/= Other,
+        not lists:member(Other, maps:get(Of, ?APPLICATIONS))
     ].
 
 %% How high the module's room lies.

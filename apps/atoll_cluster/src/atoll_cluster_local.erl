@@ -149,14 +149,18 @@ logger(File) ->
     Handlers = [{handler, default, logger_std_h, #{config => Config}}],
     lists:flatten(io_lib:format("~0tp", [Handlers])).
 
-%% The directories that the calling VM has and a plain one has not, in order.
+%% The directories that the calling VM has and a plain one has not, in order; and those of stdlib and
+%% kernel before them, if they stand there.
 code_path() ->
+    Base = [filename:join(code:lib_dir(App), "ebin") || App <- [stdlib, kernel]],
     Otp = filename:split(code:root_dir()),
-    case [filename:absname(Dir) || Dir <- code:get_path(), Dir =/= ".",
-            not lists:prefix(Otp, filename:split(Dir)), filelib:is_dir(Dir)] of
+    IsOwn = fun(Dir) -> not lists:prefix(Otp, filename:split(Dir)) andalso filelib:is_dir(Dir) end,
+    Dirs = [filename:absname(Dir) || Dir <- code:get_path(), Dir =/= ".", lists:member(Dir, Base) orelse IsOwn(Dir)],
+    case lists:dropwhile(fun(Dir) -> lists:member(Dir, Base) end, lists:reverse(Dirs)) of
         [] -> [];
-        %% The last one given comes first on the node.
-        Dirs -> ["-pa" | lists:reverse(Dirs)]
+        %% The last one given comes first on the node. While that boots it is the other way round, and
+        %% what it loads then would be looked for in all of them.
+        Reversed -> ["-pa" | Base ++ Reversed]
     end.
 
 erl() ->

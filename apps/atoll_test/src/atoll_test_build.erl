@@ -5,8 +5,10 @@
 
 -export([build/2]).
 
+%% To optimize code that runs once takes longer than all else.
 -define(OPTIONS, [
     debug_info,
+    no_ssa_opt,
     return_errors,
     return_warnings,
     warnings_as_errors,

@@ -38,7 +38,7 @@
 
 %% @doc Runs it, and removes its temporary files.
 -spec run(atoll_test_jobs:job(), place()) -> ended().
-run(#{kind := Kind, modules := Modules, 'case' := Case} = Job, Place) ->
+run(#{kind := Kind, app := App, modules := Modules, 'case' := Case} = Job, Place) ->
     #{root := Root, results := All, temporary := Temporary, tier := Tier} = Place,
     Dir = filename:join(All, directory(Job)),
     Log = filename:join(Dir, "console.log"),
@@ -49,7 +49,7 @@ run(#{kind := Kind, modules := Modules, 'case' := Case} = Job, Place) ->
     ok = file:make_dir(Own),
     ok = file:change_mode(Own, 8#700),
     %% A scheduler that waits busily takes what the nodes of other jobs need.
-    Erl = ["erl", "+Bd", "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none", "-noinput", "-boot", "no_dot_erlang", "-pa"] ++ paths(Root) ++ ["-s", "atoll_test_vm", "main", "-extra"],
+    Erl = ["erl", "+Bd", "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none", "-noinput", "-boot", "no_dot_erlang", "-pa"] ++ paths(Root, App) ++ ["-s", "atoll_test_vm", "main", "-extra"],
     Arguments = [atom_to_list(Kind), Dir, lists:flatten(lists:join(",", [atom_to_list(M) || M <- Modules])), Case],
     Begun = erlang:monotonic_time(millisecond),
     Guardian = atoll_cluster_guardian:start(Own, Log, Erl ++ Arguments, [{env, env(Own, Place)}, {cd, Root}]),
@@ -68,9 +68,13 @@ env(Own, #{root := Root, epmd := Epmd, tier := Tier, seed := Seed}) ->
         {"SEED", integer_to_list(Seed)}
     ].
 
-paths(Root) ->
-    filelib:wildcard(filename:join([Root, "_build", "test", "ebin"])) ++
-        filelib:wildcard(filename:join([Root, "_build", "default", "lib", "*", "ebin"])).
+%% A VM, and so a node that finds what this one does, looks for each module in one directory after the
+%% other: first in the one that is given last, and as long as it boots, in the one that is given first.
+paths(Root, App) ->
+    Base = [filename:join(code:lib_dir(Otp), "ebin") || Otp <- [stdlib, kernel]],
+    Own = [filename:join([Root, "_build", "default", "lib", Name, "ebin"]) || Name <- [App, atoll]],
+    All = filelib:wildcard(filename:join([Root, "_build", "default", "lib", "*", "ebin"])),
+    Base ++ (All -- Own) ++ [Dir || Dir <- Own, lists:member(Dir, All)] ++ filelib:wildcard(filename:join([Root, "_build", "test", "ebin"])) ++ Base.
 
 %% Where its results are, under those of all jobs.
 directory(#{name := Name}) -> lists:flatten(string:replace(Name, " ", "-", all)).
@@ -125,7 +129,7 @@ missed(Modules, Ended, Results) ->
     Names = lists:join(" and ", [atom_to_list(M) || M <- Modules]),
     case {lists:keyfind(Modules, 1, Ended), [M || M <- Modules, Of(M) =:= []]} of
         {false, _} -> [Names, " did not come to its end"];
-        {{_, _, [Why | _]}, _} -> io_lib:format("tests of ~ts were cancelled: ~0tp", [Names, Why]);
+        {{_, _, [Why | _]}, _} -> io_lib:format("tests of ~ts were cancelled: ~ts", [Names, Why]);
         {_, [None | _]} -> io_lib:format("no test of ~p has run", [None]);
         {{_, Passed, []}, _} -> none;
         {{_, Counted, []}, _} -> io_lib:format("~ts has passed ~b tests, and its results say ~b", [Names, Counted, Passed])

@@ -25,8 +25,8 @@
 %% What has no recorded time.
 -define(UNKNOWN, #{eunit => 1.0, ct => 30.0}).
 
-%% They share a VM up to so many seconds. To start one takes a third of one, and Common Test waits for
-%% more than another one at its end.
+%% They share a VM up to so many seconds. To start one takes a third of one, and Common Test in it half
+%% of another one.
 -define(TOGETHER_S, #{eunit => 15.0, ct => 30.0}).
 
 %% @doc The test sources under a root, by application: `{App, File}'.

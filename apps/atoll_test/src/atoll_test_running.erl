@@ -3,7 +3,8 @@
 %% short: `running', among its results, has a line for each that begins and each that ends.
 %%
 %% {@link atoll_test_listener} tells it of EUnit's tests. Of Common Test's cases it hears
-%% itself, as an event handler.
+%% itself, as an event handler; asked for `counts' it says how many cases Common Test has counted as
+%% passed, as failed, and as skipped behind something that failed.
 -module(atoll_test_running).
 -behaviour(gen_event).
 
@@ -12,7 +13,9 @@
 
 -include_lib("common_test/include/ct_event.hrl").
 
--record(heard, {dir :: file:filename(), groups = [] :: [atom()]}).
+-type counts() :: {Passed :: non_neg_integer(), Failed :: non_neg_integer(), Missed :: non_neg_integer()}.
+
+-record(heard, {dir :: file:filename(), groups = [] :: [atom()], counts = none :: counts() | none}).
 
 %% @doc A case of a module has begun.
 -spec begun(file:filename(), module(), string()) -> ok.
@@ -48,6 +51,8 @@ handle_event(#event{name = tc_start, data = {Suite, Function}}, #heard{dir = Dir
 handle_event(#event{name = tc_done, data = {Suite, Function, Result}}, #heard{dir = Dir} = Heard) ->
     ok = ended(Dir, Suite, name(Function, Heard)),
     {ok, entered_group(Function, Result, Heard)};
+handle_event(#event{name = test_stats, data = {Passed, Failed, {_Skipped, Missed}}}, Heard) ->
+    {ok, Heard#heard{counts = {Passed, Failed, Missed}}};
 handle_event(_Event, Heard) ->
     {ok, Heard}.
 
@@ -62,5 +67,5 @@ name({Function, Group, _}, #heard{groups = Outer}) -> atoll_test_result:name([Gr
 name(Function, #heard{groups = Groups}) -> atoll_test_result:name(Groups, Function).
 
 %% @private
--spec handle_call(term(), #heard{}) -> {ok, ok, #heard{}}.
-handle_call(_Request, Heard) -> {ok, ok, Heard}.
+-spec handle_call(counts, #heard{}) -> {ok, counts() | none, #heard{}}.
+handle_call(counts, #heard{counts = Counts} = Heard) -> {ok, Counts, Heard}.

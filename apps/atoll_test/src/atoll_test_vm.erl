@@ -2,11 +2,14 @@
 %% @doc What runs in the VM of a job: some EUnit modules one after the other, or some suites
 %% of Common Test. The results are surefire files, written by the hooks of OTP. Beside them
 %% stands the file `ended', with a line for each module that came to its end, or for all suites:
-%% `{Modules, Passed, Cancelled}', as the runner itself has counted. So a module that ends the
-%% VM, or of which nothing has run, is missed.
+%% `{Modules, Passed, Cancelled}', as the runner itself has counted, with the reasons as text: a term
+%% may hold a fun, which cannot be read again. So a module that ends the VM, or of which nothing has
+%% run, is missed.
 -module(atoll_test_vm).
 
 -export([main/0]).
+%% For spawn_monitor/3.
+-export([run_test/1]).
 
 %% @doc The entry point. Plain arguments: eunit or ct, the directory for results, the
 %% modules divided by commas, and a case or nothing.
@@ -36,7 +39,7 @@ one(Dir, Module, Case) ->
     Reports = [{eunit_surefire, [{dir, Dir}]}, {atoll_test_listener, [{to, self()}, {module, Module}, {dir, Dir}]}],
     Result = eunit:test(chosen(Module, Case), [no_tty | [{report, Report} || Report <- Reports]]),
     receive
-        {heard, Module, Passed, Cancelled} -> ended(Dir, {[Module], Passed, Cancelled})
+        {heard, Module, Passed, Cancelled} -> ended(Dir, {[Module], Passed, [lists:flatten(io_lib:format("~0tp", [Why])) || Why <- Cancelled]})
     end,
     Result.
 
@@ -56,26 +59,38 @@ chosen(Module, Case) ->
     {atom_to_list(Module), [Test]}.
 
 ct(Dir, Suites, Case) ->
+    Surefire = filename:join(Dir, "surefire.xml"),
     Options = [
         {dir, filename:dirname(code:which(hd(Suites)))},
         {auto_compile, false},
         {logdir, Dir},
         {suite, Suites},
         {event_handler, {atoll_test_running, Dir}},
-        {ct_hooks, [{cth_surefire, [{path, filename:join(Dir, "surefire.xml")}]}]},
+        {ct_hooks, [{cth_surefire, [{path, Surefire}]}, {atoll_test_written, {?MODULE, Surefire}, ctlast}]},
         {no_esc_chars, true}
         | cases(Suites, Case)
     ],
-    case ct:run_test(Options) of
-        {Passed, Failed, {_Skipped, Missed}} ->
+    %% Common Test writes its options to a file and reads them again: no pid stands there.
+    true = register(?MODULE, self()),
+    {_, Ref} = spawn_monitor(?MODULE, run_test, [Options]),
+    receive
+        %% Of what is green nobody reads the pages that Common Test makes at its end.
+        {written, {Passed, 0, 0}} ->
+            ok = ended(Dir, {Suites, Passed, []}),
+            0;
+        {'DOWN', Ref, process, _, {ran, {Passed, Failed, {_Skipped, Missed}}}} ->
             ok = ended(Dir, {Suites, Passed, []}),
             case Failed + Missed of
                 0 -> 0;
                 _ -> 1
             end;
-        {error, Reason} ->
+        {'DOWN', Ref, process, _, Reason} ->
             error(Reason)
     end.
+
+%% @private
+-spec run_test([{atom(), term()}]) -> no_return().
+run_test(Options) -> exit({ran, ct:run_test(Options)}).
 
 %% A case may stand in several groups: `outer.inner:case' is that of one.
 cases(_Suites, "") ->

@@ -18,7 +18,7 @@
 
 %% Sizes: {Name, fast, deep, what it counts}.
 -define(SIZES, [
-    {aco_busy, 40, 100, "rounds that keep the ant colonies busy while processes are killed"},
+    {aco_busy, 25, 100, "rounds that keep the ant colonies busy while processes are killed"},
     {aco_storms, 1, 20, "runs of the ant colonies under a kill a second on each node, in each reliable mode"},
     {adcounter_nodes, 4, 60, "nodes that count advertisements"},
     {adcounter_sim_nodes, 12, 120, "simulated nodes that do"},
@@ -91,7 +91,7 @@
     {stopped_s, 2, 60, "seconds of messages to a node that stands still"},
     {strangers_s, 2, 300, "seconds of 3,000 strangers a second"},
     {unread, 1000, 10000, "messages that are not read, each amid a thousand times as much for others"},
-    {upgrade_nodes, 4, 8, "nodes that are upgraded one by one, and back"},
+    {upgrade_nodes, 3, 8, "nodes that are upgraded one by one, and back"},
     {watched_nodes, 4, 60, "nodes that are watched while it is measured what that costs"},
     {watched_s, 10, 60, "seconds of it"}
 ]).

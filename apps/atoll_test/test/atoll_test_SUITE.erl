@@ -60,6 +60,10 @@ all() ->
     {"apps/reef/test/reef_crashes_tests.erl",
         "-module(reef_crashes_tests).\n-include_lib(\"eunit/include/eunit.hrl\").\n"
         "good_test() -> ok.\ncrash_test_() -> error(no_generator).\nbehind_test() -> ok.\n"},
+    %% No term that can be read again.
+    {"apps/reef/test/reef_fun_tests.erl",
+        "-module(reef_fun_tests).\n-include_lib(\"eunit/include/eunit.hrl\").\n"
+        "good_test() -> ok.\nset_up_test_() -> {setup, fun() -> error({no_set_up, fun() -> ok end}) end, [?_test(ok)]}.\n"},
     {"apps/reef/test/reef_SUITE.erl",
         "-module(reef_SUITE).\n-export([all/0, groups/0, init_per_group/2, end_per_group/2, good/1, bad/1, skipped/1, behind/1]).\n"
         "all() -> [good, bad, skipped, {group, broken}].\n"
@@ -364,6 +368,8 @@ a_module_of_which_nothing_is_told_is_missed(Config) ->
     ?assertMatch({"no test of reef_none_tests has run", _}, Broken([reef_twice_tests, reef_none_tests])),
     {Cancelled, _} = Broken([reef_crashes_tests]),
     ?assertMatch({match, _}, re:run(Cancelled, "^tests of reef_crashes_tests were cancelled: .*no_generator", [dotall])),
+    {WithFun, _} = Broken([reef_fun_tests]),
+    ?assertMatch({match, _}, re:run(WithFun, "^tests of reef_fun_tests were cancelled: .*no_set_up,#Fun<", [dotall])),
     %% Suites that share one are counted together.
     Suites = #{name => "suites", kind => ct, app => reef, modules => [reef_SUITE, reef_groups_SUITE], 'case' => "", expected => 1.0},
     #{broken := none, results := Cases} = atoll_test_job:run(Suites, place("together", Config)),
