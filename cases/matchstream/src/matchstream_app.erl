@@ -11,6 +11,7 @@ start(_, _) ->
     case matchstream_settings:read(application:get_all_env(matchstream)) of
         {ok, #{switches := Switches} = Settings} ->
             ok = matchstream_switches:install(Switches),
+            ok = matchstream_settings:install(Settings),
             ok = matchstream_count:new(),
             case matchstream_sup:start_link(Settings) of
                 {ok, _} = Ok -> Ok;
