@@ -209,7 +209,7 @@ watched(#{webs := Webs, id := Id, ports := Ports} = Begun, #{clients := Count, a
     Before = before(Webs, now_ms() + ?GONE_MS),
     Since = now_ms(),
     Viewers = matchstream_viewers:start(#{
-        host => {127, 0, 0, 1}, ports => Ports, match => Id, count => Count, at_once => AtOnce, greeted => true, from => matchstream_viewers:parse_addresses(1 + Count div ?PER_ADDRESS)
+        host => {127, 0, 0, 1}, ports => Ports, match => Id, count => Count, at_once => AtOnce, greeted => true, from => matchstream_viewers:addresses(1 + Count div ?PER_ADDRESS)
     }),
     Ms = ?CONNECT_MS + ?CONNECT_EACH_MS * Count,
     case matchstream_viewers:connected(Viewers, Ms) of

@@ -2,7 +2,7 @@
 %% @doc What the commands of MatchStream have in common: which service is started, and how.
 -module(atoll_cases_matchstream).
 
--export([options/0, with_service/3, script/1, webs/1]).
+-export([options/0, shape/1, with_service/3, script/1, webs/1]).
 
 -define(READY_MS, 60000).
 -define(LOOK_MS, 50).
@@ -30,12 +30,17 @@ switch(Names) ->
         end
     end.
 
+%% @doc The switches of a service, and how many nodes it has.
+-spec shape(atoll_cli_options:values()) -> {[matchstream_switches:name()], pos_integer()}.
+shape(#{stage := Stage, with := With, without := Without} = Values) ->
+    Switches = matchstream_switches:chosen(Stage, With, Without),
+    {Switches, maps:get(nodes, Values, case lists:member(nodes, Switches) of true -> 3; false -> 1 end)}.
+
 %% @doc What a function returns of a service that is there as long as it runs: it is given the cluster.
 -spec with_service(atoll_cli_options:values(), Further :: #{atom() => term()}, fun((atoll_cluster:cluster()) -> atoll_cli_command:outcome())) -> atoll_cli_command:outcome().
-with_service(#{stage := Stage, with := With, without := Without} = Values, Further, Fun) ->
-    Switches = matchstream_switches:chosen(Stage, With, Without),
+with_service(Values, Further, Fun) ->
+    {Switches, Count} = shape(Values),
     with_store(Values, fun(Keeper) ->
-        Count = maps:get(nodes, Values, case lists:member(nodes, Switches) of true -> 3; false -> 1 end),
         Shape = #{nodes => Count, store => Keeper, switches => Switches, settings => maps:get(settings, Further, #{})},
         Options = maps:merge(matchstream_cluster:options(Shape), maps:remove(settings, Further)),
         Ended = atoll_cluster:with_cluster(Options#{progress => atoll_cli_progress:bar("Starting nodes")}, fun(Cluster) ->

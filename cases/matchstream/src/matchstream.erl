@@ -11,7 +11,7 @@
 %% registered makes no difference: each node has a process for a match, and the store gives a number once.
 -module(matchstream).
 
--export([ports/1, place/1, new_match/1, cancel_match/1, register/3, register/4, matches/0, running/0, match/1, history/2, history/3, port/0, status/0, format_error/1]).
+-export([ports/1, count_ports/1, place/1, new_match/1, cancel_match/1, register/3, register/4, matches/0, running/0, match/1, history/2, history/3, port/0, status/0, format_error/1]).
 
 -export_type([settings/0, error/0]).
 
@@ -56,8 +56,16 @@
 %% @doc The ports of this node, numbered from 1.
 -spec ports(settings()) -> [{pos_integer(), inet:port_number()}].
 ports(#{port := First, nodes := Nodes}) ->
-    Count = matchstream_switches:when_on(ports, ?PORTS, 1),
+    Count = count_ports(matchstream_switches:all()),
     [{N, case First of 0 -> 0; _ -> First + place(Nodes) * Count + N - 1 end} || N <- lists:seq(1, Count)].
+
+%% @doc How many ports a node with these switches has.
+-spec count_ports([matchstream_switches:name()]) -> pos_integer().
+count_ports(Switches) ->
+    case lists:member(ports, Switches) of
+        true -> ?PORTS;
+        false -> 1
+    end.
 
 %% @doc How many nodes there are before this one.
 -spec place([node(), ...]) -> non_neg_integer().
@@ -143,7 +151,11 @@ status() ->
 format_error(unknown_match) -> "There is no such match.";
 format_error(exists) -> "There is such a match already.";
 format_error({conflict, Seq}) -> io_lib:format("The event ~b is another one.", [Seq]);
-format_error(unavailable) -> "The store does not answer: whether it was kept is not known. Ask again with the same seq.";
+format_error(unavailable) ->
+    case matchstream_store:apart() of
+        [] -> "The store does not answer: whether it was kept is not known. Ask again with the same seq.";
+        [Other | _] -> io_lib:format("This node was cut off, and is apart from ~ts until it is started again: ask another one.", [Other])
+    end;
 format_error(full) -> io_lib:format("~b matches are kept, and no more: the setting matches says how many.", [matchstream_settings:get(matches)]);
 format_error(busy) -> io_lib:format("~b matches are played on this node already: please try again later.", [matchstream_settings:get(playing)]);
 format_error(Error) -> matchstream_match:format_error(Error).

@@ -11,7 +11,7 @@
 -module(matchstream_store).
 -behaviour(gen_server).
 
--export([start_link/1, create/1, append/2, read/3, matches/0, running/0, is_ready/0]).
+-export([start_link/1, create/1, append/2, read/3, matches/0, running/0, is_ready/0, apart/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([options/0, request/0, connection/0, up_to/0]).
@@ -29,7 +29,8 @@
     | {append, matchstream_match:id(), matchstream_match:event()}
     | {read, matchstream_match:id(), After :: non_neg_integer(), up_to()}
     | matches
-    | running.
+    | running
+    | apart.
 
 -callback open(options()) -> {ok, [connection(), ...]} | {error, term()}.
 %% Called by the process of the store, again and again until it can be done; what it links ends with that.
@@ -46,6 +47,9 @@
 
 -callback running(connection()) -> {ok, matchstream_match:id()} | none | unavailable.
 %% The first one by its name that has begun and not ended.
+
+-callback apart(connection()) -> [node()].
+%% Nodes that this one has met again after it was cut off, and whose matches it does not have: it takes nothing.
 
 -record(state, {
     options :: options(),
@@ -96,9 +100,17 @@ matches() ->
 -spec running() -> {ok, matchstream_match:id()} | none | unavailable.
 running() -> ask(running).
 
-%% @doc Whether the keeper is there.
+%% @doc Whether the keeper is there, and has what the others have.
 -spec is_ready() -> boolean().
-is_ready() -> ask(is_ready) =:= true.
+is_ready() -> ask(apart) =:= [].
+
+%% @doc From which nodes the keeper is apart, though this one is connected with them.
+-spec apart() -> [node()].
+apart() ->
+    case ask(apart) of
+        Nodes when is_list(Nodes) -> Nodes;
+        unavailable -> []
+    end.
 
 %% One that does not answer in time may have done it.
 ask(Request) ->
@@ -127,8 +139,7 @@ open(#state{options = #{module := Module} = Options} = S) ->
     end.
 
 %% @private
--spec handle_call(request() | is_ready, gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
-handle_call(is_ready, _, #state{connections = Connections} = S) -> {reply, Connections =/= [], S};
+-spec handle_call(request(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
 handle_call(_, _, #state{connections = []} = S) -> {reply, unavailable, S};
 handle_call(Request, From, #state{options = #{module := Module}, connections = [Next | Others]} = S) ->
     Used = S#state{connections = Others ++ [Next]},
@@ -144,7 +155,8 @@ done({create, Id, About}, Module, Connection) -> Module:create(Id, About, matchs
 done({append, Id, Event}, Module, Connection) -> Module:append(Id, Event, Connection);
 done({read, Id, After, UpTo}, Module, Connection) -> Module:read(Id, After, UpTo, Connection);
 done(matches, Module, Connection) -> Module:matches(Connection);
-done(running, Module, Connection) -> Module:running(Connection).
+done(running, Module, Connection) -> Module:running(Connection);
+done(apart, Module, Connection) -> Module:apart(Connection).
 
 %% @private
 -spec handle_cast(term(), #state{}) -> no_return().

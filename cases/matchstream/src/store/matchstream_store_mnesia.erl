@@ -5,12 +5,15 @@
 %% before it is answered. While half of the nodes or fewer are there nothing is taken, so no side of a partition gives a number that
 %% the other side gives, too.
 %%
+%% A node that was cut off with half of the nodes or fewer stays apart when it meets the others again, until it is started again: Mnesia does
+%% not bring their tables together. It says so.
+%%
 %% Each node has a folder of its name in the folder. Not promised: to begin anew with it when the nodes have other names. Of several nodes the first one makes the
 %% tables, and the others wait for it.
 -module(matchstream_store_mnesia).
 -behaviour(matchstream_store).
 
--export([open/1, create/4, append/3, read/4, matches/1, running/1]).
+-export([open/1, create/4, append/3, read/4, matches/1, running/1, apart/1]).
 
 -define(MATCHES, matchstream_match).
 -define(EVENTS, matchstream_event).
@@ -160,4 +163,14 @@ is_running(Id) ->
     case mnesia:dirty_prev(?EVENTS, {Id, none}) of
         {Id, _} = Last -> lists:all(fun({_, _, #{kind := Kind}}) -> not matchstream_match:is_end(Kind) end, mnesia:dirty_read(?EVENTS, Last));
         _ -> false
+    end.
+
+%% @private
+-spec apart(mnesia) -> [node()].
+apart(mnesia) ->
+    Known = mnesia:system_info(db_nodes),
+    Running = mnesia:system_info(running_db_nodes),
+    case 2 * length(Running) > length(Known) of
+        true -> [];
+        false -> [Node || Node <- Known -- Running, lists:member(Node, nodes()), has_tables(Node)]
     end.

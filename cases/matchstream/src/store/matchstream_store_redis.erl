@@ -8,7 +8,7 @@
 -module(matchstream_store_redis).
 -behaviour(matchstream_store).
 
--export([open/1, create/4, append/3, read/4, matches/1, running/1]).
+-export([open/1, create/4, append/3, read/4, matches/1, running/1, apart/1]).
 
 -define(ANSWER_MS, 5000).
 -define(AGAIN_MS, 100).
@@ -93,6 +93,10 @@ running(Connection) ->
         {ok, []} -> none;
         unavailable -> unavailable
     end.
+
+%% @private All nodes have the one Redis.
+-spec apart(pid()) -> [].
+apart(_) -> [].
 
 key(What, Id) -> ["matchstream:", atom_to_list(What), $:, Id].
 
