@@ -84,7 +84,7 @@ simulated(People, #{speed := Speed, seed := Seed} = Values) ->
     end.
 
 played(Cluster, Drawn, Speed) ->
-    [{Node, Ports, Base}] = atoll_cases_matchstream:webs(Cluster),
+    [{Node, Ports, Base}] = atoll_bench_matchstream_run:webs(Cluster),
     Longest = lists:max([Start + lists:sum([Gap || {Gap, _} <- Requests]) || {Start, Requests} <- Drawn]),
     ok = atoll_cluster:call(Cluster, Node, matchstream_simulator, start, ["sample", ?SOON]),
     {ok, [Id]} = atoll_cluster:call(Cluster, Node, matchstream, matches, []),

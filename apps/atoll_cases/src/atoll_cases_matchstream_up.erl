@@ -39,7 +39,7 @@ run(#{port := Port, web := Web} = Values, []) ->
 up(#{port := Port, web := Web, cluster := Name} = Values) ->
     Record = maps:map(fun(record, File) -> filename:absname(File) end, maps:with([record], Values)),
     atoll_cases_matchstream:with_service(Values, #{name => Name, settings => Record#{port => Port, web => Web}}, fun(Cluster) ->
-        Nodes = atoll_cases_matchstream:webs(Cluster),
+        Nodes = atoll_bench_matchstream_run:webs(Cluster),
         Rows = [[atom_to_list(Node), lists:join(" ", [integer_to_list(Is) || Is <- Ports]), Base] || {Node, Ports, Base} <- Nodes],
         [{_, [First | _], Base} | _] = Nodes,
         ok = atoll_cli_io:print([

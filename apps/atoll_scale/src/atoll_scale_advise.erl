@@ -8,6 +8,8 @@
 %%
 %% Not promised: that a finding is the cause. It says what was at its limit while runs failed; a change and a
 %% comparison ({@link atoll_scale_tune}) say whether that was it. Where nothing was at a limit there is no finding.
+%%
+%% It is one module, though long: a clause for each cause, with its sentences.
 -module(atoll_scale_advise).
 
 -export([causes/0, findings/1, findings/2]).

@@ -5,6 +5,8 @@
 %%
 %% Not promised: that the commands in it are right. They are run as they stand, by `/bin/sh', in
 %% the folder of the file.
+%%
+%% It is one module, though long, since a key is its type, its check and its sentence.
 -module(atoll_scale_plan).
 
 -export([read/1, check/2, template/0, settings/1, filled/2, json/1, cause_words/0]).

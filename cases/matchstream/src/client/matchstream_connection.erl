@@ -5,6 +5,8 @@
 %% follows a match gets a status first and then each event after it once, in order, and after the last one the end. If
 %% more events than a bound wait for it, it is told that it reads too slowly; one that takes nothing for a while is closed. No other client waits for it:
 %% what goes to a connection waits in its own process.
+%%
+%% It is one module, though long, since each of its steps may be the last one of the same socket.
 -module(matchstream_connection).
 -behaviour(gen_server).
 

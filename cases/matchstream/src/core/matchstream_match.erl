@@ -13,6 +13,8 @@
 %% sentence. The same events give the same match, by whomever they are replayed.
 %%
 %% Not promised: the laws of the game. A second yellow card is no red one, and anybody may be substituted any number of times.
+%%
+%% It is one module, though long, since the table of kinds, what each changes, and the sentences of what is refused are the same rules.
 -module(matchstream_match).
 
 -export([new/1, register/4, replay/2, restored/2, status/1, id/1, seq/1, period/1, is_running/1, teams/1, score/1, to_map/1, kinds/0, is_end/1, format_error/1]).
