@@ -117,7 +117,10 @@ seen(load, #{machine := #{load_files := #{most := Most, limit := Limit}}} = Run)
     Refused = reason(<<"emfile">>, Run),
     [
         finding(load, <<"files">>, Most / Limit,
-            ["The program that makes the load had ", count(Most), " of ", count(Limit), " files open: the limit is its own."],
+            case Most >= ?FULL * Limit of
+                true -> ["The program that makes the load had ", count(Most), " of ", count(Limit), " files open: the limit is its own."];
+                false -> ["The load found no file left, ", times(Refused), "; atoll itself had up to ", count(Most), " of ", count(Limit), " open."]
+            end,
             "Raise ulimit -n where atoll is started.")
      || Refused > 0 orelse Most >= ?FULL * Limit
     ] ++ loaded(Run);

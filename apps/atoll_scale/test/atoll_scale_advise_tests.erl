@@ -110,6 +110,7 @@ the_load_is_told_from_the_service_test() ->
     ?assertEqual([load], causes([run((machine())#{load_cpu := 1.5, service_cpu := 0.45}, none)])),
     ?assertEqual([load], causes([run((machine())#{load_files := #{most => 1024, limit => 1024}}, none)])),
     ?assertEqual([load], causes([run((machine())#{load_files := #{most => 100, limit => 1024}}, none, #{<<"emfile">> => 2})])),
+    ?assertEqual("The load found no file left, 2 times; atoll itself had up to 100 of 1,024 open.", said(run((machine())#{load_files := #{most => 100, limit => 1024}}, none, #{<<"emfile">> => 2}))),
     ?assertEqual([outgoing], causes([run(machine(), none, #{<<"eaddrnotavail">> => 12})])),
     ?assertEqual("The load had 28,200 sockets of 28,232 ports for connections that go out.", said(run((machine())#{outgoing := #{most => 28200, of_all => 28232}}, none))).
 
