@@ -6,7 +6,7 @@
 %% it if it got a status and then as many events, and the same ones, as most others.
 -module(atoll_bench_matchstream_run).
 
--export([start/2, stop/1, follow/1, connect/1]).
+-export([start/2, ready/1, webs/1, stop/1, follow/1, connect/1]).
 
 -export_type([shape/0, ready/0, following/0, followed/0, connecting/0, connected/0]).
 
@@ -19,7 +19,7 @@
     cluster := atoll_cluster:cluster(),
     %% where the web interface of each node is
     webs := [string(), ...],
-    redis := {pid(), Dir :: file:filename()} | none
+    redis := {pid(), atoll_cluster_daemon:daemon()} | none
 }.
 
 -type following() :: #{
@@ -89,9 +89,9 @@ start(#{switches := Switches, store := Store}, Further) ->
             Nodes = case lists:member(nodes, Switches) of true -> ?NODES; false -> 1 end,
             #{args := Args} = Options = matchstream_cluster:options(#{nodes => Nodes, store => Keeper, switches => Switches}),
             Started = atoll_bench_nodes:start(maps:merge(Options#{args := fun(Names) -> ?FLAGS ++ Args(Names) end}, Further), fun(Cluster) ->
-                case ready(Cluster, now_ms() + ?READY_MS) of
-                    ok -> {ok, #{cluster => Cluster, webs => webs(Cluster), redis => Redis}};
-                    late -> {error, "The store does not come to be ready."}
+                case ready(Cluster) of
+                    ok -> {ok, #{cluster => Cluster, webs => [Base || {_, _, Base} <- webs(Cluster)], redis => Redis}};
+                    {error, _} = Error -> Error
                 end
             end),
             _ = [gone(Redis) || element(1, Started) =:= error],
@@ -103,31 +103,41 @@ start(#{switches := Switches, store := Store}, Further) ->
 stored(mnesia) ->
     {ok, #{module => matchstream_store_mnesia}, none};
 stored(redis) ->
-    Dir = filename:join("/tmp", lists:concat(["ms-bench-", os:getpid(), "-", erlang:unique_integer([positive])])),
-    case matchstream_redis:start_link(Dir) of
-        {ok, Redis} -> {ok, #{module => matchstream_store_redis, socket => matchstream_redis:socket(Redis)}, {Redis, Dir}};
+    %% Its folder goes whatever becomes of this VM.
+    case atoll_cluster_daemon:open("matchstream") of
+        {ok, Daemon} ->
+            case matchstream_redis:start_link(filename:join(atoll_cluster_daemon:dir(Daemon), "redis")) of
+                {ok, Redis} -> {ok, #{module => matchstream_store_redis, socket => matchstream_redis:socket(Redis)}, {Redis, Daemon}};
+                {error, _} = Error ->
+                    ok = atoll_cluster_daemon:stop(Daemon),
+                    Error
+            end;
         {error, _} = Error -> Error
     end.
 
 gone(none) -> ok;
-gone({Redis, Dir}) ->
+gone({Redis, Daemon}) ->
     ok = matchstream_redis:stop(Redis),
-    _ = file:del_dir_r(Dir),
-    ok.
+    atoll_cluster_daemon:stop(Daemon).
 
-%% Nobody tells when a store is ready.
+%% @doc Waits until the stores of all nodes are ready: nobody tells when.
+-spec ready(atoll_cluster:cluster()) -> ok | {error, Sentence :: string()}.
+ready(Cluster) -> ready(Cluster, now_ms() + ?READY_MS).
+
 ready(Cluster, Deadline) ->
     case {lists:all(fun({_, Said}) -> Said =:= {ok, true} end, atoll_cluster:multicall(Cluster, matchstream_store, is_ready, [])), now_ms() < Deadline} of
         {true, _} -> ok;
         {false, true} -> looked(fun() -> ready(Cluster, Deadline) end);
-        {false, false} -> late
+        {false, false} -> {error, "The store does not come to be ready."}
     end.
 
+%% @doc Of each node its ports for clients, and where its web interface is.
+-spec webs(atoll_cluster:cluster()) -> [{node(), [inet:port_number()], Base :: string()}].
 webs(Cluster) ->
     [
         begin
-            #{web := Web} = atoll_cluster:call(Cluster, Node, matchstream, status, []),
-            "http://127.0.0.1:" ++ integer_to_list(Web)
+            #{ports := Ports, web := Web} = atoll_cluster:call(Cluster, Node, matchstream, status, []),
+            {Node, Ports, "http://127.0.0.1:" ++ integer_to_list(Web)}
         end
      || Node <- atoll_cluster:nodes(Cluster)
     ].
@@ -209,7 +219,7 @@ watched(#{webs := Webs, id := Id, ports := Ports} = Begun, #{clients := Count, a
     Before = before(Webs, now_ms() + ?GONE_MS),
     Since = now_ms(),
     Viewers = matchstream_viewers:start(#{
-        host => {127, 0, 0, 1}, ports => Ports, match => Id, count => Count, at_once => AtOnce, greeted => true, from => matchstream_viewers:parse_addresses(1 + Count div ?PER_ADDRESS)
+        host => {127, 0, 0, 1}, ports => Ports, match => Id, count => Count, at_once => AtOnce, greeted => true, from => matchstream_viewers:addresses(1 + Count div ?PER_ADDRESS)
     }),
     Ms = ?CONNECT_MS + ?CONNECT_EACH_MS * Count,
     case matchstream_viewers:connected(Viewers, Ms) of

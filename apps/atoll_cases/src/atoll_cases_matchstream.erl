@@ -2,10 +2,7 @@
 %% @doc What the commands of MatchStream have in common: which service is started, and how.
 -module(atoll_cases_matchstream).
 
--export([options/0, with_service/3, script/1, webs/1]).
-
--define(READY_MS, 60000).
--define(LOOK_MS, 50).
+-export([options/0, shape/1, with_service/3, script/1]).
 
 %% @doc The options that say what is started.
 -spec options() -> [atoll_cli_options:option()].
@@ -30,22 +27,27 @@ switch(Names) ->
         end
     end.
 
+%% @doc The switches of a service, and how many nodes it has.
+-spec shape(atoll_cli_options:values()) -> {[matchstream_switches:name()], pos_integer()}.
+shape(#{stage := Stage, with := With, without := Without} = Values) ->
+    Switches = matchstream_switches:chosen(Stage, With, Without),
+    {Switches, maps:get(nodes, Values, case lists:member(nodes, Switches) of true -> 3; false -> 1 end)}.
+
 %% @doc What a function returns of a service that is there as long as it runs: it is given the cluster.
 -spec with_service(atoll_cli_options:values(), Further :: #{atom() => term()}, fun((atoll_cluster:cluster()) -> atoll_cli_command:outcome())) -> atoll_cli_command:outcome().
-with_service(#{stage := Stage, with := With, without := Without} = Values, Further, Fun) ->
-    Switches = matchstream_switches:chosen(Stage, With, Without),
+with_service(Values, Further, Fun) ->
+    {Switches, Count} = shape(Values),
     with_store(Values, fun(Keeper) ->
-        Count = maps:get(nodes, Values, case lists:member(nodes, Switches) of true -> 3; false -> 1 end),
         Shape = #{nodes => Count, store => Keeper, switches => Switches, settings => maps:get(settings, Further, #{})},
         Options = maps:merge(matchstream_cluster:options(Shape), maps:remove(settings, Further)),
         Ended = atoll_cluster:with_cluster(Options#{progress => atoll_cli_progress:bar("Starting nodes")}, fun(Cluster) ->
-            case ready(Cluster, erlang:monotonic_time(millisecond) + ?READY_MS) of
+            case atoll_bench_matchstream_run:ready(Cluster) of
                 ok -> Fun(Cluster);
-                late -> {unable, "The store does not come to be ready."}
+                {error, Sentence} -> {unable, Sentence}
             end
         end),
         case Ended of
-            {error, Sentence} -> {unable, Sentence};
+            {error, Why} -> {unable, Why};
             Outcome -> Outcome
         end
     end).
@@ -72,28 +74,7 @@ with_redis(Dir, Fun) ->
         {error, Sentence} -> {unable, Sentence}
     end.
 
-%% Nobody tells when a store is ready.
-ready(Cluster, Deadline) ->
-    case {lists:all(fun({_, Said}) -> Said =:= {ok, true} end, atoll_cluster:multicall(Cluster, matchstream_store, is_ready, [])), erlang:monotonic_time(millisecond) < Deadline} of
-        {true, _} -> ok;
-        {false, true} ->
-            receive after ?LOOK_MS -> ok end,
-            ready(Cluster, Deadline);
-        {false, false} -> late
-    end.
-
 %% @doc A script by its name or its file.
 -spec script(string()) -> {ok, matchstream_script:script()} | {error, unicode:chardata()}.
 script(Given) ->
     matchstream_script:read(case matchstream_script:find(Given) of {ok, File} -> File; none -> Given end).
-
-%% @doc Of each node its ports for clients, and where its web interface is.
--spec webs(atoll_cluster:cluster()) -> [{node(), [inet:port_number()], Base :: string()}].
-webs(Cluster) ->
-    [
-        begin
-            #{ports := Ports, web := Web} = atoll_cluster:call(Cluster, Node, matchstream, status, []),
-            {Node, Ports, "http://127.0.0.1:" ++ integer_to_list(Web)}
-        end
-     || Node <- atoll_cluster:nodes(Cluster)
-    ].

@@ -38,8 +38,20 @@ run(Values, Files) ->
     case {[Sentence || {error, Sentence} <- Read], Read} of
         {[Sentence | _], _} -> {unable, Sentence};
         {[], [{ok, A}, {ok, B}]} -> said(A, B, Values);
-        {[], [{ok, People}]} -> simulated(People, Values)
+        {[], [{ok, People}]} ->
+            %% Before anybody plays.
+            case writable(Values) of
+                ok -> simulated(People, Values);
+                {error, Sentence} -> {unable, Sentence}
+            end
     end.
+
+writable(#{write := File}) ->
+    case file:open(File, [append]) of
+        {ok, Device} -> file:close(Device);
+        {error, Reason} -> {error, [File, ": ", file:format_error(Reason)]}
+    end;
+writable(#{}) -> ok.
 
 sessions(File) ->
     case matchstream_record:read(File) of
@@ -72,7 +84,7 @@ simulated(People, #{speed := Speed, seed := Seed} = Values) ->
     end.
 
 played(Cluster, Drawn, Speed) ->
-    [{Node, Ports, Base}] = atoll_cases_matchstream:webs(Cluster),
+    [{Node, Ports, Base}] = atoll_bench_matchstream_run:webs(Cluster),
     Longest = lists:max([Start + lists:sum([Gap || {Gap, _} <- Requests]) || {Start, Requests} <- Drawn]),
     ok = atoll_cluster:call(Cluster, Node, matchstream_simulator, start, ["sample", ?SOON]),
     {ok, [Id]} = atoll_cluster:call(Cluster, Node, matchstream, matches, []),

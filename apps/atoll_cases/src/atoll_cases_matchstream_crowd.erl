@@ -40,7 +40,7 @@ start(Cluster, #{count := Count, at_once := AtOnce} = Options) ->
      || {N, Node} <- lists:zip(lists:seq(0, Parts - 1), Nodes), Part <- [(Count + N) div Parts], Part > 0
     ].
 
-addresses(Count) -> matchstream_viewers:parse_addresses(1 + Count div ?PER_ADDRESS).
+addresses(Count) -> matchstream_viewers:addresses(1 + Count div ?PER_ADDRESS).
 
 %% @doc Waits until each has connected, or could not.
 -spec connected(crowd(), pos_integer()) -> {Connected :: non_neg_integer(), Failed :: non_neg_integer()}.

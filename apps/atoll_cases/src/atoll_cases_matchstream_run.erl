@@ -46,7 +46,7 @@ run(#{loaders := Loaders} = Values, []) ->
         {ok, Script} ->
             {ok, _} = application:ensure_all_started(inets),
             atoll_cases_matchstream:with_service(Values, #{}, fun(Cluster) ->
-                atoll_cases_matchstream_crowd:with_loaders(Loaders, fun(Crowd) -> begun(atoll_cases_matchstream:webs(Cluster), Cluster, Crowd, Script, Values) end)
+                atoll_cases_matchstream_crowd:with_loaders(Loaders, fun(Crowd) -> begun(atoll_bench_matchstream_run:webs(Cluster), Cluster, Crowd, Script, Values) end)
             end);
         {error, Sentence} -> {usage, ["--script: ", Sentence]}
     end.

@@ -25,10 +25,21 @@ operands() -> [].
 examples() -> ["atoll matchstream up", "atoll matchstream up --store redis", "atoll matchstream up --dir matches", "atoll matchstream up --stage 5 --port 0 --web 0 -c reef"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
-run(#{port := Port, web := Web, cluster := Name} = Values, []) ->
+run(#{port := Port, web := Web} = Values, []) ->
+    {Switches, Nodes} = atoll_cases_matchstream:shape(Values),
+    Last = Port + Nodes * matchstream:count_ports(Switches) - 1,
+    LastWeb = Web + Nodes - 1,
+    if
+        Port > 0, Last > 65535; Web > 0, LastWeb > 65535 -> {usage, "There are no more ports than 65535: --port or --web is to be smaller."};
+        Port > 0, Web > 0, Port =< LastWeb, Web =< Last ->
+            {usage, io_lib:format("Clients take the ports from ~b to ~b, and the web interface those from ~b to ~b: --port or --web is to be another one.", [Port, Last, Web, LastWeb])};
+        true -> up(Values)
+    end.
+
+up(#{port := Port, web := Web, cluster := Name} = Values) ->
     Record = maps:map(fun(record, File) -> filename:absname(File) end, maps:with([record], Values)),
     atoll_cases_matchstream:with_service(Values, #{name => Name, settings => Record#{port => Port, web => Web}}, fun(Cluster) ->
-        Nodes = atoll_cases_matchstream:webs(Cluster),
+        Nodes = atoll_bench_matchstream_run:webs(Cluster),
         Rows = [[atom_to_list(Node), lists:join(" ", [integer_to_list(Is) || Is <- Ports]), Base] || {Node, Ports, Base} <- Nodes],
         [{_, [First | _], Base} | _] = Nodes,
         ok = atoll_cli_io:print([

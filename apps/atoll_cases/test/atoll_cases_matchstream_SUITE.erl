@@ -56,6 +56,14 @@ a_match_is_played_as_the_service_says(Config) ->
         #{status := 0, stdout := <<"rfc-bay-2026-03-14: 27 events, all acknowledged", _/binary>>},
         atoll_cli_line:run(Dir, string:lexemes(Said, " ") ++ ["--speed", "1000"], ?LINE_MS)
     ),
+    %% What has ended is not played again, and a port that is taken is a sentence.
+    ?assertMatch(
+        #{status := 0, stdout := <<"rfc-bay-2026-03-14 is there already, and has ended: nothing was played.\n">>},
+        atoll_cli_line:run(Dir, string:lexemes(Said, " "), ?LINE_MS)
+    ),
+    {match, [Port]} = re:run(Said, ":([0-9]+)", [{capture, [1], list}]),
+    #{status := 3, stderr := Taken} = atoll_cli_line:run(Dir, ["matchstream", "up", "--port", Port, "--web", "0", "-c", "ms-taken-" ++ os:getpid()], ?LINE_MS),
+    ?assertMatch({match, _}, re:run(Taken, ["did not start on node .*: port ", Port, " cannot be opened: address already in use\\.\n$"])),
     ok = atoll_cli_os:signal(Up, "INT"),
     _ = atoll_cli_os:await_exit(Up, ?LINE_MS),
     ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
@@ -110,6 +118,9 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
      || {Args, Sentence} <- [
             {["run", "--nodes", "0"], <<"--nodes">>},
             {["run", "--with", "wings"], <<"--with">>},
+            {["play", "sample", "--web", "127.0.0.1:8888"], <<"--web must be an address such as http://127.0.0.1:8888">>},
+            {["play", "sample", "--web", "nonsense"], <<"--web must be an address">>},
+            {["up", "--port", "20000", "--web", "20003"], <<"Clients take the ports from 20000 to 20007, and the web interface those from 20003 to 20003">>},
             {["run", "--script", "no-such-script"], <<"--script: no-such-script: no such file or directory">>}
         ]
     ].

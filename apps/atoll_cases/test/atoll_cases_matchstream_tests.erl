@@ -20,8 +20,11 @@ each_description_is_right_and_its_switches_are_those_of_the_service_test_() ->
         {Name, fun() ->
             {ok, #{switches := [#{name := stage, values := Stages} | Switches], start := Start} = Plan} = atoll_scale_plan:read(File),
             ?assertEqual(matchstream_switches:stages(), Stages),
-            ?assertEqual([], [Switch || #{name := Switch} <- Switches] -- Names),
-            ?assert(lists:all(fun(#{values := Values}) -> Values =:= [off, on] end, Switches)),
+            Own = [Is || #{in := command} = Is <- Switches],
+            ?assertEqual([], [Switch || #{name := Switch} <- Own] -- Names),
+            ?assert(lists:all(fun(#{values := Values}) -> Values =:= [off, on] end, Own)),
+            %% Without being asked for they leave the system as it is.
+            ?assertEqual([], [Switch || #{name := Switch, values := [First | _]} <- Switches -- Own, First =/= now]),
             ?assertEqual(ok, atoll_scale_run:check(Plan)),
             %% As it is started: the command takes it.
             [_, Line] = string:split(atoll_scale_plan:filled(Start, atoll_scale_plan:settings(Plan)), "bin/atoll matchstream up "),

@@ -36,8 +36,14 @@ format({cookie, {File, Reason}}) ->
     text("The nodes find their cookie in HOME, and its file ~ts cannot be made: ~ts.", [File, file:format_error(Reason)]);
 format({node_failed, Node, Reason, Said}) ->
     text("Node ~ts did not start: ~ts~ts.", [Node, boot_reason(Reason), said(Said)]);
-format({app_failed, Node, App, Reason}) ->
-    text("Application ~ts did not start on node ~ts: ~0tP.", [App, Node, Reason, 20]);
+%% An application that says in a sentence why it did not.
+format({app_failed, Node, App, {App, {[_ | _] = Said, {_, start, _}}}} = Error) ->
+    case io_lib:char_list(Said) of
+        true -> text("Application ~ts did not start on node ~ts: ~ts.", [App, Node, Said]);
+        false -> app_failed(Error)
+    end;
+format({app_failed, _, _, _} = Error) ->
+    app_failed(Error);
 format({node_down, Node}) ->
     text("Node ~ts is down.", [Node]);
 format({node_up, Node}) ->
@@ -56,6 +62,9 @@ format(stopped) ->
     "The cluster was stopped.";
 format(Reason) ->
     text("The cluster failed: ~0tP.", [Reason, 20]).
+
+app_failed({app_failed, Node, App, Reason}) ->
+    text("Application ~ts did not start on node ~ts: ~0tP.", [App, Node, Reason, 20]).
 
 boot_reason(boot_timeout) -> "it was not ready in time";
 boot_reason({exit_status, Status}) -> text("it ended with status ~b", [Status]);

@@ -4,13 +4,15 @@
 %%
 %% The order is that of causes before what follows from them: a service without a file left accepts nobody, so its
 %% listen queue overflows too, or it ends; a machine without a processor to spare has long queues everywhere. Among findings of one
-%% cause the one nearer to its limit comes first. A cause that several runs show is told once, as the run shows it in which it was worst.
+%% cause the one nearer to its limit comes first. What only runs far beyond the limit show comes last, with its level. A cause that several runs show is told once, as the run shows it in which it was worst.
 %%
 %% Not promised: that a finding is the cause. It says what was at its limit while runs failed; a change and a
 %% comparison ({@link atoll_scale_tune}) say whether that was it. Where nothing was at a limit there is no finding.
+%%
+%% It is one module, though long: a clause for each cause, with its sentences.
 -module(atoll_scale_advise).
 
--export([causes/0, findings/1]).
+-export([causes/0, findings/1, findings/2]).
 
 -export_type([cause/0, finding/0]).
 
@@ -63,12 +65,25 @@ causes() ->
 
 %% @doc What limits the service, by runs that failed.
 -spec findings([atoll_scale_run:run()]) -> [finding()].
-findings(Runs) ->
-    All = lists:append([lists:append([seen(Cause, Run) || Cause <- causes()]) || Run <- Runs]),
-    Ordered = lists:sort(fun before/2, All),
-    lists:uniq(fun(#{cause := Cause, subject := Subject}) -> {Cause, Subject} end, Ordered).
+findings(Runs) -> [Finding || {Finding, _} <- ordered(Runs)].
 
-before(#{cause := A, weight := WeightA}, #{cause := B, weight := WeightB}) ->
+%% @doc What limits the service, by runs at the lowest level that failed, and what others show beside that.
+-spec findings([atoll_scale_run:run()], Others :: [atoll_scale_run:run()]) -> [finding()].
+findings(Runs, Others) ->
+    Near = findings(Runs),
+    Known = [subject(Finding) || Finding <- Near],
+    Near ++ [
+        Finding#{says := unicode:characters_to_binary(["At ", count(Level), ", and not where it first failed: ", Says])}
+     || {#{says := Says} = Finding, Level} <- ordered(Others), not lists:member(subject(Finding), Known)
+    ].
+
+ordered(Runs) ->
+    All = [{Finding, Level} || #{level := Level} = Run <- Runs, Cause <- causes(), Finding <- seen(Cause, Run)],
+    lists:uniq(fun({Finding, _}) -> subject(Finding) end, lists:sort(fun before/2, All)).
+
+subject(#{cause := Cause, subject := Subject}) -> {Cause, Subject}.
+
+before({#{cause := A, weight := WeightA}, _}, {#{cause := B, weight := WeightB}, _}) ->
     {place(A), -WeightA} =< {place(B), -WeightB}.
 
 place(Cause) -> length(lists:takewhile(fun(Is) -> Is =/= Cause end, causes())).
@@ -102,7 +117,10 @@ seen(load, #{machine := #{load_files := #{most := Most, limit := Limit}}} = Run)
     Refused = reason(<<"emfile">>, Run),
     [
         finding(load, <<"files">>, Most / Limit,
-            ["The program that makes the load had ", count(Most), " of ", count(Limit), " files open: the limit is its own."],
+            case Most >= ?FULL * Limit of
+                true -> ["The program that makes the load had ", count(Most), " of ", count(Limit), " files open: the limit is its own."];
+                false -> ["The load found no file left, ", times(Refused), "; atoll itself had up to ", count(Most), " of ", count(Limit), " open."]
+            end,
             "Raise ulimit -n where atoll is started.")
      || Refused > 0 orelse Most >= ?FULL * Limit
     ] ++ loaded(Run);
@@ -120,18 +138,17 @@ seen(process, #{node := #{mailboxes := [#{most := Most, had := Had, looks := Loo
      || Most >= ?LONG, Most >= ?LONGER * Next, Had >= ?OFTEN * Looks
     ];
 seen(backlog, #{machine := #{overflows := Overflows, ms := Ms, listeners := Listeners} = Machine}) when Overflows > 0 ->
-    case {[Is || #{most := Most, backlog := Backlog} = Is <- Listeners, Most >= Backlog], lists:sort([{Backlog, Is} || #{backlog := Backlog} = Is <- Listeners])} of
+    case {[Is || #{most := Most, backlog := Backlog} = Is <- Listeners, Most >= Backlog], lists:sort([{Most / Backlog, Is} || #{most := Most, backlog := Backlog} = Is <- Listeners, Most > 0])} of
         {[_ | _] = Full, _} -> [full(Is, Overflows, Ms, Machine) || Is <- Full];
-        %% It is full for a moment only: the shortest is the likeliest.
-        {[], [{_, #{port := Port, backlog := Backlog}} | _]} ->
+        %% It is full for a moment only: the one that was nearest to that is the likeliest.
+        {[], [_ | _] = Used} ->
+            {_, #{port := Port, backlog := Backlog, most := Most}} = lists:last(Used),
             [finding(backlog, integer_to_binary(Port), Overflows,
-                ["Listen queues of this machine overflowed ", count(Overflows), " times in ", atoll_cli_table:seconds(Ms), "; no look saw which. That of port ",
-                 integer_to_list(Port), " has room for ", count(Backlog), " connections."],
+                ["Listen queues of this machine overflowed ", times(Overflows), " in ", atoll_cli_table:seconds(Ms), "; no look saw which. That of port ",
+                 integer_to_list(Port), " had up to ", count(Most), " of ", count(Backlog), " connections."],
                 raise_backlog(Backlog, Machine))];
-        {[], []} ->
-            [finding(backlog, <<>>, Overflows,
-                ["Listen queues of this machine overflowed ", count(Overflows), " times in ", atoll_cli_table:seconds(Ms), "; no look saw which."],
-                "Raise the backlog of the service's listen sockets.")]
+        %% Those of the service were empty: it was somebody else's.
+        {[], []} -> []
     end;
 seen(locks, #{node := #{locks := [_ | _] = Locks}}) ->
     [
@@ -173,6 +190,9 @@ finding(Cause, Subject, Weight, Says, Change) ->
 
 count(N) -> atoll_cli_table:count(N).
 
+times(1) -> "once";
+times(N) -> [count(N), " times"].
+
 reason(Reason, #{load := #{reasons := Reasons}}) -> maps:get(Reason, Reasons, 0).
 
 raise(processes) -> "Start it with a larger +P, or let fewer processes live at once.";
@@ -191,7 +211,7 @@ loaded(_) ->
 full(#{port := Port, backlog := Backlog, most := Most}, Overflows, Ms, Machine) ->
     finding(backlog, integer_to_binary(Port), Overflows,
         ["The listen queue of port ", integer_to_list(Port), " has room for ", count(Backlog), " connections, had ", count(Most), ", and overflowed ",
-         count(Overflows), " times in ", atoll_cli_table:seconds(Ms), $.],
+         times(Overflows), " in ", atoll_cli_table:seconds(Ms), $.],
         raise_backlog(Backlog, Machine)).
 
 raise_backlog(Backlog, Machine) ->

@@ -2,8 +2,9 @@
 %% @doc The limit of a service: searches ({@link atoll_scale_search}), each on a service that was started anew where the
 %% description says how, and what was measured while runs failed ({@link atoll_scale_advise}).
 %%
-%% After the first search the others begin at its limit. They are independent of each other as far as starts of the service are; a
-%% machine that is slower for all of them is none that they can see.
+%% After the first search the others begin at its limit, and so look at the same levels around it. They are independent of each other as
+%% far as starts of the service are; a machine that is slower for all of them is none that they can see. Where not even level 1
+%% passes there is no limit, but a load or a service that does not work.
 -module(atoll_scale_find).
 
 -export([find/4, search/4]).
@@ -43,10 +44,15 @@ find(0, _, _, _, _, Done) ->
     {ok, #{
         summary => atoll_scale_search:summary(lists:reverse(Results)),
         runs => Runs,
-        findings => atoll_scale_advise:findings(lists:append([Failed || {_, _, Failed} <- Done]))
+        findings => atoll_scale_advise:findings(
+            [Run || {#{fails := Fails}, _, Failed} <- Done, #{level := Level} = Run <- Failed, Level =:= Fails],
+            [Run || {#{fails := Fails}, _, Failed} <- Done, #{level := Level} = Run <- Failed, Level =/= Fails]
+        )
     }};
-find(Left, Plan, #{settings := Settings, session := Session, from := From} = Options, Note, Searched, Done) ->
+find(Left, #{level := Level} = Plan, #{settings := Settings, session := Session, from := From} = Options, Note, Searched, Done) ->
     case search(Plan, Settings, From, {Note, Session}) of
+        {ok, {#{limit := 0}, _, [#{why := Why} | _]}} when Done =:= [] ->
+            {error, ["not even 1 ", Level, " passes, so there is no limit to be found: ", lists:join(", ", Why)]};
         {ok, {#{limit := Limit} = Result, _, _} = One} ->
             ok = Searched(Result),
             find(Left - 1, Plan, Options#{from => max(1, Limit)}, Note, Searched, [One | Done]);

@@ -5,6 +5,8 @@
 %%
 %% Not promised: that the commands in it are right. They are run as they stand, by `/bin/sh', in
 %% the folder of the file.
+%%
+%% It is one module, though long, since a key is its type, its check and its sentence.
 -module(atoll_scale_plan).
 
 -export([read/1, check/2, template/0, settings/1, filled/2, json/1, cause_words/0]).
@@ -50,7 +52,7 @@
     values := [value(), ...],
     what := string(),
     %% Where it stands: `{name}' in the commands, a variable of the service's environment, a setting of the kernel,
-    %% or the user is asked to change it.
+    %% which the value `now' leaves as it is, or the user is asked to change it.
     in := command | {env, string()} | {kernel, string()} | ask,
     %% The causes that it may help with.
     helps := [atoll_scale_advise:cause()]
@@ -177,6 +179,8 @@ read(switches, Switches) ->
     Read;
 read(_, Value) -> Value.
 
+switch({Name, _}) when Name =:= level; Name =:= seconds ->
+    wrong("a switch cannot be called ~tp, which stands for a number of the load", [Name]);
 switch({Name, #{} = Of}) when is_atom(Name) ->
     _ = [wrong("the switch ~tp has no key ~tp~ts", [Name, Key, meant(Key, ?SWITCH_KEYS)]) || Key <- lists:sublist(maps:keys(maps:without(?SWITCH_KEYS, Of)), 1)],
     Switch = maps:merge(#{name => Name, values => none, what => "", in => command, helps => []}, Of),

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc One run: the service under its load at a level, with what was measured meanwhile and whether the run has
-%% passed. What a command prints is read here; `judged/2' and `figures/1' are pure.
+%% passed. What a command prints is read here; `judged/2', `figures/1' and `failed/2' are pure.
 -module(atoll_scale_run).
 
--export([check/1, run/3, judged/2, figures/1]).
+-export([check/1, run/3, judged/2, figures/1, failed/2]).
 
 -export_type([run/0]).
 
@@ -77,7 +77,7 @@ loaded({command, Command}, Level, Seconds, System) ->
         {late, _} -> {ok, none_of("the command of the load took too long")};
         %% The shell's own status.
         {127, Said} -> {error, ["the command of the load is not there: ", last_line(Said)]};
-        {Status, Said} -> {ok, none_of(io_lib:format("the command of the load ended with ~b: ~ts", [Status, last_line(Said)]))}
+        {Status, Said} -> {ok, failed(Status, Said)}
     end;
 loaded({tsung, _}, Level, Seconds, System) ->
     apart(fun() -> atoll_scale_tsung:run(Level, Seconds, System) end, ms(Seconds), "Tsung");
@@ -96,6 +96,15 @@ apart(Fun, Ms, Called) ->
     end.
 
 ms(Seconds) -> ?LONGER * 1000 * Seconds + ?MORE_MS.
+
+%% @doc What came of a command that has ended so, and whether it has said that it had no file left.
+-spec failed(Status :: pos_integer(), Said :: binary()) -> atoll_scale_driver:load().
+failed(Status, Said) ->
+    #{reasons := Reasons} = Load = none_of(io_lib:format("the command of the load ended with ~b: ~ts", [Status, last_line(Said)])),
+    case re:run(Said, "too many open files|emfile", [caseless, {capture, none}]) of
+        match -> Load#{reasons := Reasons#{<<"emfile">> => 1}};
+        nomatch -> Load
+    end.
 
 %% One request, which is the load itself.
 none_of(Why) -> #{requests => 1, failures => 1, reasons => #{unicode:characters_to_binary(Why) => 1}}.

@@ -8,7 +8,7 @@
 %%
 %% Promised: it ends, after three runs at most of each level that it looks at; the limit is a level at which
 %% most runs passed, and the next level above it at which most failed is nearer than the precision. Not promised: that a service
-%% which passes and fails by turns, as the level goes up, has one limit: of such a one some edge is found. One search says nothing of how much its result
+%% which passes and fails by turns, as the level goes up, has one limit: the search finds one of its edges. One search says nothing of how much its result
 %% varies: {@link summary/1} does, of several.
 -module(atoll_scale_search).
 

@@ -2,10 +2,11 @@
 %% @doc The service of a description: started with the switches so or so, or found running. It is ready when its
 %% description says so, and goes when it is stopped, or with this VM.
 %%
-%% A service that runs already is never stopped, and its switches are what they are.
+%% A service that runs already is never stopped, and its switches are what they are. Where one is to be started its port must be
+%% free: else what holds that would be taken for it.
 -module(atoll_scale_system).
 
--export([start/3, stop/1, ready/1, ended/1, pids/1, plan/1, settings/1, session/1]).
+-export([start/3, allows/3, stop/1, ready/1, ended/1, pids/1, plan/1, settings/1, session/1]).
 
 -export_type([system/0]).
 
@@ -24,7 +25,15 @@
 %% @doc Starts it, and waits until it is ready. After an error nothing is left.
 -spec start(atoll_scale_plan:plan(), atoll_scale_plan:settings(), atoll_scale_programs:session()) ->
     {ok, system()} | {error, unicode:chardata()}.
-start(#{switches := Switches} = Plan, Settings, Session) ->
+start(#{start := _, ready := {port, Port}} = Plan, Settings, Session) ->
+    case answers(Port) of
+        ok -> {error, io_lib:format("port ~b is taken: something answers there before the service is started", [Port])};
+        {error, _} -> held(Plan, Settings, Session)
+    end;
+start(Plan, Settings, Session) ->
+    held(Plan, Settings, Session).
+
+held(#{switches := Switches} = Plan, Settings, Session) ->
     case kernel([{Name, map_get(Switch, Settings)} || #{name := Switch, in := {kernel, Name}} <- Switches], []) of
         {ok, Held} ->
             Program = program(Plan, Settings, Session),
@@ -38,10 +47,20 @@ start(#{switches := Switches} = Plan, Settings, Session) ->
     end.
 
 kernel([], Held) -> {ok, Held};
+%% As the machine has it.
+kernel([{_, now} | Settings], Held) -> kernel(Settings, Held);
 kernel([{Name, Value} | Settings], Held) ->
     case atoll_scale_kernel:hold(Name, Value) of
         {ok, One} -> kernel(Settings, [One | Held]);
         {error, _} = Error -> ok = lists:foreach(fun atoll_scale_kernel:release/1, Held), Error
+    end.
+
+%% @doc Whether this machine lets a switch have a value.
+-spec allows(atom(), atoll_scale_plan:value(), atoll_scale_plan:plan()) -> ok | {error, unicode:chardata()}.
+allows(Switch, Value, #{switches := Switches}) ->
+    case kernel([{Name, Value} || #{name := Is, in := {kernel, Name}} <- Switches, Is =:= Switch], []) of
+        {ok, Held} -> lists:foreach(fun atoll_scale_kernel:release/1, Held);
+        {error, _} = Error -> Error
     end.
 
 program(#{start := Command, dir := Dir, switches := Switches}, Settings, Session) ->
@@ -81,8 +100,8 @@ ready(#system{plan = #{ready_seconds := Seconds}} = System, Deadline) ->
     end.
 
 is_ready(#system{plan = #{ready := {port, Port}}}) ->
-    case gen_tcp:connect({127, 0, 0, 1}, Port, [], ?CONNECT_MS) of
-        {ok, Socket} -> ok = gen_tcp:close(Socket), true;
+    case answers(Port) of
+        ok -> true;
         {error, Reason} -> {false, io_lib:format("port ~b: ~ts", [Port, inet:format_error(Reason)])}
     end;
 is_ready(#system{plan = #{ready := {command, Command}, dir := Dir, ready_seconds := Seconds}, session = Session}) ->
@@ -97,6 +116,12 @@ is_ready(#system{plan = #{node := Node}}) ->
     end;
 is_ready(_) ->
     true.
+
+answers(Port) ->
+    case gen_tcp:connect({127, 0, 0, 1}, Port, [], ?CONNECT_MS) of
+        {ok, Socket} -> gen_tcp:close(Socket);
+        {error, _} = Error -> Error
+    end.
 
 %% @doc Whether it has ended, with what it has said last.
 -spec ended(system()) -> {true, binary()} | false.

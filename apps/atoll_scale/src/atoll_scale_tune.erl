@@ -11,9 +11,9 @@
 %% false. A machine that has changed meanwhile looks like the change then.
 -module(atoll_scale_tune).
 
--export([next/3, order/1, compare/4]).
+-export([next/3, tried/3, order/1, compare/4]).
 
--export_type([change/0, compared/0]).
+-export_type([change/0, compared/0, tried/0]).
 
 -type change() :: #{
     switch := atom(),
@@ -55,6 +55,11 @@ next(Findings, Tried, {Switches, Settings}) ->
 %% Those after the one that it has.
 later(Value, [Value | Values]) -> Values;
 later(Value, [_ | Values]) -> later(Value, Values).
+
+%% @doc What counts as tried after a change. When one was kept something else may limit the service: what did not help before may help now.
+-spec tried(change(), Kept :: boolean(), tried()) -> tried().
+tried(_, true, _) -> [];
+tried(#{switch := Switch, to := To}, false, Tried) -> [{Switch, To} | Tried].
 
 %% @doc In which order the two sides are measured, so many times each.
 -spec order(pos_integer()) -> [before | 'after', ...].

@@ -6,7 +6,7 @@
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([a_backlog_is_found_and_named/1, nothing_is_left_of_one_that_is_killed/1, a_service_that_cannot_start_is_said/1]).
--export([a_command_is_a_load/1, a_kernel_setting_is_given_back/1]).
+-export([a_command_is_a_load/1, a_kernel_setting_is_given_back/1, a_change_by_hand_is_asked_for_and_taken_back/1]).
 -export([three_limits_are_found_and_named/1, what_limits_is_changed_step_by_step/1]).
 -export([a_change_that_is_asked_for_is_compared/1, ab_makes_a_load/1, users_of_tsung_make_a_load/1, garbage_collection_is_counted_and_no_longer/1]).
 -export([collect/1]).
@@ -18,7 +18,7 @@ suite() -> [{timetrap, {minutes, 20}}].
 
 all() ->
     [a_backlog_is_found_and_named, nothing_is_left_of_one_that_is_killed, a_service_that_cannot_start_is_said, a_command_is_a_load,
-     a_kernel_setting_is_given_back] ++
+     a_kernel_setting_is_given_back, a_change_by_hand_is_asked_for_and_taken_back] ++
         [Case || atoll_tier:tier() =:= deep, Case <- [
             three_limits_are_found_and_named, what_limits_is_changed_step_by_step, a_change_that_is_asked_for_is_compared, ab_makes_a_load,
             users_of_tsung_make_a_load, garbage_collection_is_counted_and_no_longer
@@ -123,6 +123,11 @@ a_kernel_setting_is_given_back(Config) ->
     case atoll_scale_kernel:hold("net.ipv4.tcp_fin_timeout", 59) of
         {ok, Held} ->
             ?assertEqual({ok, <<"59\n">>}, file:read_file(Setting)),
+            %% Each would give back what the other has set.
+            ?assertEqual(
+                {error, "this machine does not let the kernel's net.ipv4.tcp_fin_timeout be set: another program holds it"},
+                case atoll_scale_kernel:hold("net.ipv4.tcp_fin_timeout", 57) of {error, Why} -> {error, lists:flatten(Why)}; Other -> Other end
+            ),
             ok = atoll_scale_kernel:release(Held),
             ?assertEqual({ok, Before}, file:read_file(Setting)),
             %% The owner is killed.
@@ -137,6 +142,20 @@ a_kernel_setting_is_given_back(Config) ->
     end,
     ?assertMatch({error, _}, atoll_scale_kernel:hold("net.ipv4.no_such_setting", 1)),
     Config.
+
+%% By bin/atoll, which must let its standard input be read.
+a_change_by_hand_is_asked_for_and_taken_back(Config) ->
+    File = filename:join(dir(Config), "x.plan"),
+    ok = file:write_file(filename:join(dir(Config), "pid"), os:getpid()),
+    ok = file:write_file(File,
+        "{name, \"x\"}.\n{pid_file, \"pid\"}.\n{from, 1}.\n{to, 1}.\n{load, {command, \"echo requests 1; echo failures 0 # {level}\"}}.\n"
+        "{switches, [{cache, #{values => [small, large], in => ask}}, {disk, #{values => [slow, fast], in => ask}}]}.\n"),
+    Line = ["printf '\\n\\n\\n' | bin/atoll scale compare ", File, " cache=large disk=fast --rounds 1"],
+    #{status := 3, stderr := Said} = atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, lists:flatten(Line)}), 60000),
+    {match, Asked} = re:run(Said, "Now set (.*?), and", [global, {capture, [1], binary}]),
+    ?assertEqual([[<<"cache to large">>], [<<"cache to small">>], [<<"disk to fast">>], [<<"disk to slow">>]], Asked),
+    %% The last line was missing.
+    ?assertMatch({match, _}, re:run(Said, "nobody is there to set disk: the standard input has ended\n$")).
 
 %% Each alone, the two others far away.
 three_limits_are_found_and_named(Config) ->

@@ -54,8 +54,23 @@ a_backlog_that_the_kernel_bounds_names_the_setting_test() ->
     ?assertEqual(<<"Raise the backlog of that listen socket, and net.core.somaxconn, which is 128.">>, Change).
 
 an_overflow_of_which_no_look_saw_the_queue_is_told_so_test() ->
-    ?assertEqual("Listen queues of this machine overflowed 3 times in 3.10 s; no look saw which. That of port 9999 has room for 128 connections.", said(run((machine())#{overflows := 3}, none))),
-    ?assertEqual("Listen queues of this machine overflowed 3 times in 3.10 s; no look saw which.", said(run((machine())#{overflows := 3, listeners := []}, none))).
+    ?assertEqual("Listen queues of this machine overflowed 3 times in 3.10 s; no look saw which. That of port 9999 had up to 7 of 128 connections.", said(run((machine())#{overflows := 3}, none))).
+
+%% The nearest to full, not the shortest: a node has a port of its own for others.
+of_several_queues_the_one_that_was_nearest_to_full_is_named_test() ->
+    Listeners = [#{port => 8081, backlog => 1024, most => 1000}, #{port => 43210, backlog => 128, most => 1}],
+    ?assertMatch([#{cause := backlog, subject := <<"8081">>}], atoll_scale_advise:findings([run((machine())#{overflows := 3, listeners := Listeners}, none)])).
+
+an_overflow_beside_empty_queues_is_somebody_elses_test() ->
+    Empty = [#{port => 8081, backlog => 1024, most => 0}],
+    ?assertEqual([], causes([run((machine())#{overflows := 1, listeners := Listeners}, none) || Listeners <- [Empty, []]])).
+
+%% What breaks at twice the limit is told after what breaks at it.
+what_breaks_far_beyond_the_limit_comes_last_with_its_level_test() ->
+    Slow = run(machine(), (node_of())#{mailboxes := [mailbox(<<"stock">>, 500, 49), mailbox(<<"b">>, 3, 2)]}),
+    Far = (run((machine())#{files := [#{name => <<"beam.smp">>, most => 1024, limit => 1024}]}, none))#{level := 1024},
+    [#{cause := process}, #{cause := files, says := Says}] = atoll_scale_advise:findings([Slow, Slow], [Far, Slow#{level := 2048}]),
+    ?assertEqual(<<"At 1,024, and not where it first failed: beam.smp had 1,024 of 1,024 files open.">>, Says).
 
 files_at_their_limit_are_named_with_the_process_test() ->
     Machine = (machine())#{files := [#{name => <<"beam.smp">>, most => 1019, limit => 1024}, #{name => <<"sh">>, most => 4, limit => 1024}]},
@@ -95,6 +110,7 @@ the_load_is_told_from_the_service_test() ->
     ?assertEqual([load], causes([run((machine())#{load_cpu := 1.5, service_cpu := 0.45}, none)])),
     ?assertEqual([load], causes([run((machine())#{load_files := #{most => 1024, limit => 1024}}, none)])),
     ?assertEqual([load], causes([run((machine())#{load_files := #{most => 100, limit => 1024}}, none, #{<<"emfile">> => 2})])),
+    ?assertEqual("The load found no file left, 2 times; atoll itself had up to 100 of 1,024 open.", said(run((machine())#{load_files := #{most => 100, limit => 1024}}, none, #{<<"emfile">> => 2}))),
     ?assertEqual([outgoing], causes([run(machine(), none, #{<<"eaddrnotavail">> => 12})])),
     ?assertEqual("The load had 28,200 sockets of 28,232 ports for connections that go out.", said(run((machine())#{outgoing := #{most => 28200, of_all => 28232}}, none))).
 

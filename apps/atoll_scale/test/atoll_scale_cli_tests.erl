@@ -12,6 +12,8 @@ a_wrong_command_line_has_its_sentence_test_() ->
         {["scale", "find", File, "--searches", "0"], "--searches must be a whole number from 1 to 100, not \"0\""},
         {["scale", "find", File, "--set", "backlog=6"], "--set: backlog has no value 6; there are 5, 1024"},
         {["scale", "find", File, "--set", "backlogs=5"], "--set: there is no switch backlogs; there are files, backlog, servers"},
+        {["scale", "find", File, "--set", "backlog"], "--set: it must be SWITCH=VALUE, not \"backlog\""},
+        {["scale", "compare", File, "backlog=1024", "backlog=1024"], "backlog=1024 stands there twice"},
         {["scale", "tune", File, "--rounds", "none"], "--rounds must be a whole number from 1 to 100, not \"none\""},
         {["scale", "compare", File], "the argument CHANGE is missing"},
         {["scale", "compare", File, "backlog"], "it must be SWITCH=VALUE, not \"backlog\""},
@@ -51,6 +53,22 @@ file_test_() ->
             ok = file:write_file(Scenario, "<users arrivalrate=\"{level}\"/>"),
             ?assertMatch({match, _}, re:run(Said("{p99_ms, 100}.\n"), "xml: the key p99_ms takes single times, which Tsung keeps with backend=\"fullstats\" alone")),
             ok = file:delete(Scenario)
+        end},
+        {"where nothing passes there is no limit, and why is said", fun() ->
+            Pid = File ++ ".pid",
+            ok = file:write_file(Pid, os:getpid()),
+            ok = file:write_file(File, ["{name, \"x\"}.\n{pid_file, \"", filename:basename(Pid), "\"}.\n{from, 2}.\n{load, {command, \"echo no such option; exit 9 # {level}\"}}.\n"]),
+            {unable, Said} = atoll_cli_line:outcome(["scale", "find", File]),
+            ?assertEqual("not even 1 clients at once passes, so there is no limit to be found: 100 % of the requests failed (1 the command of the load ended with 9: no such option)", unicode:characters_to_list(Said)),
+            _ = [ok = file:delete(Is) || Is <- [Pid, File ++ ".journal"]]
+        end},
+        {"a port that is taken is not the service's", fun() ->
+            {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+            {ok, Port} = inet:port(Socket),
+            ok = file:write_file(File, io_lib:format("{name, \"x\"}.~n{start, \"exec sleep 100\"}.~n{ready, {port, ~b}}.~n{load, {command, \"echo requests 1; echo failures 0 # {level}\"}}.~n", [Port])),
+            ?assertEqual({unable, lists:concat(["port ", Port, " is taken: something answers there before the service is started"])}, atoll_cli_line:outcome(["scale", "find", File])),
+            ok = gen_tcp:close(Socket),
+            ok = file:delete(File ++ ".journal")
         end},
         {"a journal without a stage fails the report", fun() ->
             ok = file:write_file(File, "{\"what\":\"begun\"}\n"),

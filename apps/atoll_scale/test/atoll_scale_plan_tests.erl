@@ -59,6 +59,7 @@ what_is_wrong_is_named_test_() ->
         {with(switches, {switches, [{backlog, #{values => [5]}}]}),
          "of the switch backlog, values must be a list of numbers, words or texts, two or more, each once; the first is how it is now, not [5]"},
         {with(switches, {switches, [{backlog, #{values => [5, 128], help => "x"}}]}), "the switch backlog has no key help; did you mean helps?"},
+        {with(switches, {switches, [{level, #{values => [5, 128]}}]}), "a switch cannot be called level, which stands for a number of the load"},
         {with(switches, {switches, [{files, #{values => [5, 128]}}]}), "the switch files stands in no command, as {files}"},
         {with(switches, {switches, [{backlog, #{values => [5, 128], in => {kernel, "../x"}}}]}),
          "of the switch backlog, in must be command, {env, Text}, {kernel, Text} or ask, not {kernel,\"../x\"}"}

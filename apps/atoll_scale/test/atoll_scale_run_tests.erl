@@ -20,6 +20,12 @@ lines_of_a_key_and_a_number_are_read_test() ->
         atoll_scale_run:figures(<<"hello\nrequests 1000\nfailures: 3\nrefused=1\np99_ms = 12.5\nrequests_else 7\n">>)
     ).
 
+%% What a program such as ab says of its own files is a cause, and no fault of the service.
+a_command_without_a_file_left_is_known_by_its_words_test() ->
+    ?assertMatch(#{requests := 1, failures := 1, reasons := #{<<"emfile">> := 1, <<"the command of the load ended with 24: socket: Too many open files (24)">> := 1}},
+        atoll_scale_run:failed(24, <<"Benchmarking 127.0.0.1 (be patient)\nsocket: Too many open files (24)\n">>)),
+    ?assertEqual(#{<<"the command of the load ended with 1: it said nothing">> => 1}, maps:get(reasons, atoll_scale_run:failed(1, <<>>))).
+
 plan() -> #{failures => 0.01, p99_ms => 100, refused => 0}.
 
 a_load_fails_by_each_bound_test_() ->

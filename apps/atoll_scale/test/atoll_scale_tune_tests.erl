@@ -26,6 +26,13 @@ the_next_change_is_for_the_likeliest_cause_that_a_switch_helps_with_test() ->
     ?assertEqual(none, next([processors], [], Now)),
     ?assertEqual(none, next([], [], Now)).
 
+%% Files limit it first, and so a backlog does not help; when there are more files it may.
+what_did_not_help_is_tried_again_after_a_change_that_was_kept_test() ->
+    Change = fun(Switch, To) -> #{switch => Switch, from => 5, to => To} end,
+    Tried = atoll_scale_tune:tried(Change(backlog, 128), false, []),
+    ?assertEqual({backlog, 5, 1024, backlog}, next([backlog], Tried, #{backlog => 5, files => 64})),
+    ?assertEqual({backlog, 5, 128, backlog}, next([backlog], atoll_scale_tune:tried(Change(files, 4096), true, Tried), #{backlog => 5, files => 4096})).
+
 both_sides_are_measured_in_turns_to_and_fro_test() ->
     ?assertEqual([before, 'after', 'after', before, before, 'after'], atoll_scale_tune:order(3)).
 

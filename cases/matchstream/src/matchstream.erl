@@ -11,7 +11,7 @@
 %% registered makes no difference: each node has a process for a match, and the store gives a number once.
 -module(matchstream).
 
--export([ports/1, place/1, new_match/1, cancel_match/1, register/3, register/4, matches/0, match/1, history/2, port/0, status/0]).
+-export([ports/1, count_ports/1, place/1, new_match/1, cancel_match/1, register/3, register/4, matches/0, running/0, match/1, history/2, history/3, port/0, status/0, format_error/1]).
 
 -export_type([settings/0, error/0]).
 
@@ -26,6 +26,9 @@
     web := inet:port_number(),
     %% at most, on a node
     connections := pos_integer(),
+    %% at most: that are kept, and that are played or followed on a node
+    matches := pos_integer(),
+    playing := pos_integer(),
     %% for a client to say what it wants
     request_ms := pos_integer(),
     %% events that may wait for a client
@@ -43,15 +46,26 @@
     | unavailable
     %% another event has the number that was asked for
     | {conflict, pos_integer()}
-    | exists.
+    | exists
+    %% so many are kept already, or are played on this node
+    | full
+    | busy.
 
 -define(PORTS, 8).
 
 %% @doc The ports of this node, numbered from 1.
 -spec ports(settings()) -> [{pos_integer(), inet:port_number()}].
 ports(#{port := First, nodes := Nodes}) ->
-    Count = matchstream_switches:when_on(ports, ?PORTS, 1),
+    Count = count_ports(matchstream_switches:all()),
     [{N, case First of 0 -> 0; _ -> First + place(Nodes) * Count + N - 1 end} || N <- lists:seq(1, Count)].
+
+%% @doc How many ports a node with these switches has.
+-spec count_ports([matchstream_switches:name()]) -> pos_integer().
+count_ports(Switches) ->
+    case lists:member(ports, Switches) of
+        true -> ?PORTS;
+        false -> 1
+    end.
 
 %% @doc How many nodes there are before this one.
 -spec place([node(), ...]) -> non_neg_integer().
@@ -78,10 +92,7 @@ register(Id, Kind, Data) -> register(Id, Kind, Data, any).
 %% was told `unavailable' asks again with the same number.
 -spec register(matchstream_match:id(), term(), [{term(), term()}], pos_integer() | any) -> {ok, matchstream_match:event()} | {error, error()}.
 register(Id, Kind, Data, Seq) ->
-    case matchstream_lives:find(Id) of
-        {ok, Live} -> matchstream_live:register(Live, Kind, Data, Seq);
-        {error, _} = Error -> Error
-    end.
+    matchstream_lives:with(Id, fun(Live) -> matchstream_live:register(Live, Kind, Data, Seq) end).
 
 %% @doc All matches.
 -spec matches() -> {ok, [matchstream_match:id()]} | {error, unavailable}.
@@ -91,19 +102,30 @@ matches() ->
         unavailable -> {error, unavailable}
     end.
 
-%% @doc How a match stands.
--spec match(matchstream_match:id()) -> {ok, matchstream_match:match()} | {error, error()}.
-match(Id) ->
-    case matchstream_lives:find(Id) of
-        {ok, Live} -> {ok, matchstream_live:match(Live)};
-        {error, _} = Error -> Error
+%% @doc The first match that runs, in the order of their names.
+-spec running() -> {ok, matchstream_match:id()} | {error, unknown_match | unavailable}.
+running() ->
+    case matchstream_store:running() of
+        {ok, _} = Ok -> Ok;
+        none -> {error, unknown_match};
+        unavailable -> {error, unavailable}
     end.
+
+%% @doc How a match stands. It is kept; no process of it is started for that.
+-spec match(matchstream_match:id()) -> {ok, matchstream_match:match()} | {error, error()}.
+match(Id) -> events(Id, 0, infinity, fun matchstream_match:restored/2).
 
 %% @doc The events of a match after that number.
 -spec history(matchstream_match:id(), After :: non_neg_integer()) -> {ok, [matchstream_match:event()]} | {error, error()}.
-history(Id, After) ->
-    case matchstream_store:read(Id, After) of
-        {ok, _, Events} -> {ok, Events};
+history(Id, After) -> history(Id, After, infinity).
+
+%% @doc The events of a match after that number, up to another one.
+-spec history(matchstream_match:id(), After :: non_neg_integer(), UpTo :: pos_integer() | infinity) -> {ok, [matchstream_match:event()]} | {error, error()}.
+history(Id, After, UpTo) -> events(Id, After, UpTo, fun(_, Events) -> Events end).
+
+events(Id, After, UpTo, Fun) ->
+    case matchstream_store:read(Id, After, UpTo) of
+        {ok, About, Events} -> {ok, Fun(About, Events)};
         none -> {error, unknown_match};
         unavailable -> {error, unavailable}
     end.
@@ -123,3 +145,17 @@ status() ->
         counts => matchstream_count:all(), ports => listening(), web => matchstream_web:port(), switches => matchstream_switches:all(),
         store => matchstream_store:is_ready(), processes => erlang:system_info(process_count), memory => erlang:memory(total)
     }.
+
+%% @doc Why something was not done, in a sentence.
+-spec format_error(error()) -> unicode:chardata().
+format_error(unknown_match) -> "There is no such match.";
+format_error(exists) -> "There is such a match already.";
+format_error({conflict, Seq}) -> io_lib:format("The event ~b is another one.", [Seq]);
+format_error(unavailable) ->
+    case matchstream_store:apart() of
+        [] -> "The store does not answer: whether it was kept is not known. Ask again with the same seq.";
+        [Other | _] -> io_lib:format("This node was cut off, and is apart from ~ts until it is started again: ask another one.", [Other])
+    end;
+format_error(full) -> io_lib:format("~b matches are kept, and no more: the setting matches says how many.", [matchstream_settings:get(matches)]);
+format_error(busy) -> io_lib:format("~b matches are played on this node already: please try again later.", [matchstream_settings:get(playing)]);
+format_error(Error) -> matchstream_match:format_error(Error).

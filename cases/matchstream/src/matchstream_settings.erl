@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What the application is started with, read once and checked key by key. Pure.
+%% @doc What the application is started with, read once and checked key by key. `read/1' is pure; a node is told of it once.
 -module(matchstream_settings).
 
--export([read/1]).
+-export([read/1, install/1, get/1]).
 
 -export_type([error/0]).
 
@@ -17,6 +17,8 @@
     {port, fun() -> 0 end, fun(Is) -> is_integer(Is) andalso Is >= 0 andalso Is =< 65535 end, "a port, or 0"},
     {web, fun() -> 0 end, fun(Is) -> is_integer(Is) andalso Is >= 0 andalso Is =< 65535 end, "a port, or 0"},
     {connections, fun() -> 1000000 end, fun(Is) -> is_integer(Is) andalso Is > 0 end, "a whole number above 0"},
+    {matches, fun() -> 10000 end, fun(Is) -> is_integer(Is) andalso Is > 0 end, "a whole number above 0"},
+    {playing, fun() -> 1000 end, fun(Is) -> is_integer(Is) andalso Is > 0 end, "a whole number above 0"},
     {request_ms, fun() -> 10000 end, fun(Is) -> is_integer(Is) andalso Is > 0 end, "milliseconds above 0"},
     {waiting, fun() -> 256 end, fun(Is) -> is_integer(Is) andalso Is > 0 end, "a whole number above 0"},
     {send_ms, fun() -> 5000 end, fun(Is) -> is_integer(Is) andalso Is > 0 end, "milliseconds above 0"},
@@ -37,3 +39,11 @@ read(Given) ->
             {ok, Settings#{store := Store#{nodes => Nodes}}};
         [Error | _] -> {error, Error}
     end.
+
+%% @doc These are the node's from now on.
+-spec install(matchstream:settings()) -> ok.
+install(Settings) -> persistent_term:put(?MODULE, Settings).
+
+%% @doc One of the node's.
+-spec get(atom()) -> term().
+get(Key) -> map_get(Key, persistent_term:get(?MODULE)).

@@ -8,9 +8,9 @@
 -export([
     a_thousand_clients_get_all_of_a_match/1, who_comes_late_gets_the_status_and_the_rest/1, the_history_is_what_was_registered/1,
     hostile_clients_are_told_and_closed/1, an_event_is_taken_once_however_often_it_is_sent/1,
-    a_killed_redis_loses_nothing_acknowledged/1, the_first_stage_does_the_same/1,
+    a_killed_redis_loses_nothing_acknowledged/1, a_redis_that_ends_is_started_again/1, a_redis_that_cannot_start_is_said/1, the_first_stage_does_the_same/1,
     a_killed_node_loses_nothing_and_its_clients_go_on_elsewhere/1, who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed/1,
-    who_says_nothing_is_told_and_costs_the_others_nothing/1, a_service_finds_its_matches_on_disk/1, the_page_starts_and_stops_a_match/1
+    who_says_nothing_is_told_and_costs_the_others_nothing/1, a_service_finds_its_matches_on_disk/1, the_page_starts_and_stops_a_match/1, a_node_that_was_cut_off_says_so_until_it_is_started_again/1
 ]).
 %% Called on nodes.
 -export([waiting/0]).
@@ -29,9 +29,9 @@ groups() ->
             who_comes_late_gets_the_status_and_the_rest, the_history_is_what_was_registered, a_killed_node_loses_nothing_and_its_clients_go_on_elsewhere,
             who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed, who_says_nothing_is_told_and_costs_the_others_nothing,
             a_service_finds_its_matches_on_disk, the_page_starts_and_stops_a_match
-        ]},
+        ] ++ [a_node_that_was_cut_off_says_so_until_it_is_started_again || atoll_tier:tier() =:= deep]},
         {stage1, [], [the_first_stage_does_the_same]},
-        {redis, [], [a_killed_redis_loses_nothing_acknowledged]}
+        {redis, [], [a_redis_that_cannot_start_is_said, a_redis_that_ends_is_started_again, a_killed_redis_loses_nothing_acknowledged]}
     ].
 
 init_per_suite(Config) ->
@@ -376,3 +376,63 @@ a_killed_redis_loses_nothing_acknowledged(Config) ->
     end),
     ok = matchstream_redis:stop(Redis),
     ok = file:del_dir_r(filename:join("/tmp", "ms-redis-" ++ os:getpid())).
+
+%% In this VM: what its folder has is broken, or it is no folder.
+a_redis_that_cannot_start_is_said(Config) ->
+    Dir = filename:join("/tmp", "ms-broken-" ++ os:getpid()),
+    Manifest = filename:join([Dir, "appendonlydir", "appendonly.aof.manifest"]),
+    ok = filelib:ensure_dir(Manifest),
+    ok = file:write_file(Manifest, "no manifest\n"),
+    {error, Sentence} = matchstream_redis:start_link(Dir),
+    ?assertMatch({match, _}, re:run(Sentence, "^redis-server ended: .+")),
+    ok = file:del_dir_r(Dir),
+    ok = file:write_file(Dir, ""),
+    {error, NoDir} = matchstream_redis:start_link(Dir),
+    ?assertMatch({match, _}, re:run(NoDir, "^The folder /tmp/ms-broken-.* cannot be made: ")),
+    ok = file:delete(Dir),
+    Config.
+
+%% It is told to end, as if somebody had killed it.
+a_redis_that_ends_is_started_again(_) ->
+    Dir = filename:join("/tmp", "ms-again-" ++ os:getpid()),
+    {ok, Redis} = matchstream_redis:start_link(Dir),
+    Asked = fun(Line) ->
+        {ok, Socket} = gen_tcp:connect({local, matchstream_redis:socket(Redis)}, 0, [local, binary, {active, false}]),
+        ok = gen_tcp:send(Socket, [Line, "\r\n"]),
+        Said = gen_tcp:recv(Socket, 0, ?MS),
+        ok = gen_tcp:close(Socket),
+        Said
+    end,
+    ?assertEqual({ok, <<"+OK\r\n">>}, Asked("SET key kept")),
+    ?assertEqual({error, closed}, Asked("SHUTDOWN NOSAVE")),
+    %% The call waits until it is there again.
+    ok = await(fun() -> ok = matchstream_redis:restart(Redis), try Asked("GET key") =:= {ok, <<"$4\r\nkept\r\n">>} catch error:{badmatch, {error, _}} -> false end end),
+    ok = matchstream_redis:stop(Redis),
+    ok = file:del_dir_r(Dir).
+
+a_node_that_was_cut_off_says_so_until_it_is_started_again(Config) ->
+    #{about := About} = ?config(script, Config),
+    with_service(#{nodes => 3}, mnesia(), 5, #{}, fun(#{cluster := Cluster, on := On, nodes := [First, Second, Third] = Nodes, others := Others}) ->
+        {ok, Id} = On(First, matchstream, new_match, [About]),
+        {ok, _} = On(First, matchstream, register, [Id, start, []]),
+        Running = fun(Node) -> lists:sort(On(Node, mnesia, system_info, [running_db_nodes])) end,
+        Ready = fun() -> [On(Node, matchstream_store, is_ready, []) || Node <- Nodes] end,
+        Cookie = On(First, erlang, get_cookie, []),
+        %% Two cookies keep them apart, also where somebody connects them again.
+        Cookies = fun(Is) -> [true = On(From, erlang, set_cookie, [To, Is]) || Node <- [First, Second], {From, To} <- [{Node, Third}, {Third, Node}]] end,
+        _ = Cookies(apart),
+        _ = [On(Third, erlang, disconnect_node, [Node]) || Node <- [First, Second]],
+        ok = await(fun() -> {Running(First), Running(Third)} =:= {lists:sort([First, Second]), [Third]} end),
+        ?assertMatch({ok, #{seq := 2}}, On(First, matchstream, register, [Id, continue, []])),
+        ?assertEqual({error, unavailable}, On(Third, matchstream, register, [Id, continue, []])),
+        _ = Cookies(Cookie),
+        _ = [ok = await(fun() -> On(Third, net_kernel, connect_node, [Node]) =:= true end) || Node <- [First, Second]],
+        ok = await(fun() -> Ready() =:= [true, true, false] end),
+        Url = lists:last(Others) ++ "/1/match/" ++ binary_to_list(Id) ++ "/events",
+        {ok, {{_, 503, _}, _, Said}} = httpc:request(post, {Url, [], "application/json", "{\"kind\": \"continue\"}"}, [{timeout, ?MS}], [{body_format, binary}]),
+        ?assertMatch({match, _}, re:run(Said, "This node was cut off, and is apart from .* until it is started again: ask another one")),
+        ok = atoll_cluster:kill(Cluster, Third),
+        ok = atoll_cluster:restart(Cluster, Third),
+        ok = await(fun() -> Ready() =:= [true, true, true] end),
+        ?assertMatch({ok, #{seq := 3}}, On(Third, matchstream, register, [Id, continue, []]))
+    end).

@@ -70,7 +70,21 @@ what_the_rules_do_not_let_happen_is_refused_test() ->
     ?assertEqual({missing, goal, team}, refused(goal, [], [?START])),
     ?assertEqual({unknown_key, stop, team}, refused(stop, [{team, <<"rfc">>}], [?START])),
     ?assertEqual({unknown_kind, <<"nap">>}, refused(<<"nap">>, [], [?START])),
-    ?assertEqual({bad_value, home_players}, refused(start, [{home_players, [{1, <<"A">>}, {1, <<"B">>}]}], [])).
+    ?assertEqual({bad_value, home_players}, refused(start, [{home_players, [{1, <<"A">>}, {1, <<"B">>}]}], [])),
+    ?assertEqual({no_pair, start, a}, refused(start, [a], [])).
+
+what_is_no_script_is_said_test_() ->
+    [
+        ?_assertEqual({Steps, Said}, {Steps, begin {error, Sentence} = matchstream_script:check([{steps, Steps} | maps:to_list(?ABOUT)]), unicode:characters_to_list(Sentence) end})
+     || {Steps, Said} <- [
+            {[], "a script needs steps, a list that is not empty."},
+            {[{start, []} | x], "a script needs steps, a list that is not empty."},
+            {[{sleep, 10}, {sleep, 20}], "a script needs an event among its steps."},
+            {[{start, [a | b]}], "step 1: {start,[a|b]} is neither {sleep, Milliseconds} nor {Kind, Data}."},
+            {[{start, [a]}], "step 1: The data of an event are {Key, Value} each, and of this start one is a."},
+            {[{sleep, 1}, {start, []}, nap], "step 3: nap is neither {sleep, Milliseconds} nor {Kind, Data}."}
+        ]
+    ].
 
 %% Any events, right and wrong ones: what is taken is replayed to the same match, numbers have no gap, and the goals are counted.
 any_history_replays_to_the_same_match_test_() ->

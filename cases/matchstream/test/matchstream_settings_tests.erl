@@ -15,7 +15,7 @@ what_is_wrong_is_named_test_() ->
     [
         ?_assertMatch({error, {bad_option, Key, _}}, matchstream_settings:read([{Key, Value}]))
      || {Key, Value} <- [
-            {nap, 1}, {nodes, [other@host]}, {store, mnesia}, {switches, [wings]}, {listen, "localhost"}, {port, 70000}, {web, -1}, {connections, 0},
+            {nap, 1}, {nodes, [other@host]}, {store, mnesia}, {switches, [wings]}, {listen, "localhost"}, {port, 70000}, {web, -1}, {connections, 0}, {matches, 0}, {playing, -1},
             {request_ms, infinity}, {waiting, 0}, {send_ms, 1.5}, {record, []}
         ]
     ].

@@ -24,7 +24,7 @@ plan(File) ->
 -spec options() -> [atoll_cli_options:option()].
 options() ->
     [
-        #{name => set, value => "SWITCH=VALUE", repeat => true, read => atoll_cli_read:setting(), help => "a switch has this value, one of its own, in place of the first"},
+        #{name => set, value => "SWITCH=VALUE", repeat => true, help => "a switch has this value, one of its own, in place of the first"},
         #{name => journal, value => "FILE", help => "where all is written down (PLAN.journal unless told)"},
         atoll_cli_json:switch()
     ].
@@ -143,7 +143,7 @@ searches([_]) -> "one search";
 searches(Limits) -> [integer_to_list(length(Limits)), " searches"].
 
 %% @doc Compares a change with what is before it, so many times each from a level on, and says so and writes it down, with whether it
-%% is kept.
+%% is kept. A user who has made it by hand is told to take it back if it is not.
 -spec compared(atoll_scale_tune:change(), {Rounds :: pos_integer(), From :: pos_integer()}, Keeps :: fun((Verdict :: atom()) -> boolean()),
     {atoll_scale_plan:plan(), atoll_scale_plan:settings(), opened()}) -> {ok, #{kept := boolean(), _ => _}} | {error, unicode:chardata()}.
 compared(#{switch := Switch, from := Before, to := To} = Change, {Rounds, From}, Keeps, {#{switches := Switches} = Plan, Settings, #{session := Session, journal := Journal}}) ->
@@ -157,18 +157,26 @@ compared(#{switch := Switch, from := Before, to := To} = Change, {Rounds, From},
             {error, _} = Error -> Error
         end
     end,
-    case atoll_scale_tune:compare(Rounds, In =/= ask, fun(Side) -> asked(In, Side, Change) end, Measure) of
+    Switched = fun(before) -> ok; ('after') -> asked(In, Switch, To) end,
+    case atoll_scale_tune:compare(Rounds, In =/= ask, Switched, Measure) of
         {ok, #{verdict := Verdict} = Compared} ->
-            Whole = Compared#{kept => Keeps(Verdict)},
+            IsKept = Keeps(Verdict),
+            Whole = Compared#{kept => IsKept},
             ok = atoll_scale_journal:add(maps:merge(Change#{from := atoll_scale_plan:json(Before), to := atoll_scale_plan:json(To)}, Whole#{what => change}), Journal),
-            ok = atoll_cli_io:say(["  ", change_line(Compared), case Whole of #{kept := true} -> "; it is kept"; #{} -> "; it is taken back" end]),
-            {ok, Whole};
+            ok = atoll_cli_io:say(["  ", change_line(Compared), case IsKept of true -> "; it is kept"; false -> "; it is taken back" end]),
+            %% What is measured next is measured as it was before.
+            case IsKept orelse asked(In, Switch, Before) of
+                {error, _} = Error -> Error;
+                _ -> {ok, Whole}
+            end;
+        {error, Sentence} when In =:= ask ->
+            {error, [Sentence, "; ", atom_to_list(Switch), " is to be ", spelt(Before), " again"]};
         {error, _} = Error ->
             Error
     end.
 
-asked(ask, 'after', #{switch := Switch, to := To}) ->
-    ok = atoll_cli_io:say(["Now set ", atom_to_list(Switch), " to ", spelt(To), ", and press Enter when the service runs with it."]),
+asked(ask, Switch, Value) ->
+    ok = atoll_cli_io:say(["Now set ", atom_to_list(Switch), " to ", spelt(Value), ", and press Enter when the service runs with it."]),
     case io:get_line("") of
         Line when is_list(Line); is_binary(Line) -> ok;
         _ -> {error, ["nobody is there to set ", atom_to_list(Switch), ": the standard input has ended"]}

@@ -43,6 +43,7 @@ run(#{set := Set} = Values, [File | Typed]) ->
 
 %% One after the other, each read as a `--set' would be.
 changes(Typed, Plan, Settings) ->
+    Twice = (Typed -- lists:usort(Typed)) ++ [none],
     lists:foldr(
         fun
             (_, {error, _} = Error) -> Error;
@@ -50,6 +51,7 @@ changes(Typed, Plan, Settings) ->
                 case atoll_scale_cli:change(Plan, Text) of
                     {ok, {Switch, To}} ->
                         case Settings of
+                            #{} when hd(Twice) =:= Text -> {error, [Text, " stands there twice"]};
                             #{Switch := To} -> {error, [Text, " is so before the change"]};
                             #{Switch := Before} -> {ok, [#{switch => Switch, from => Before, to => To} | Changes]}
                         end;

@@ -39,26 +39,39 @@ run(#{set := Set, changes := Changes} = Values, [File]) ->
     end.
 
 %% One search says where to begin, and what limits it; the comparison has the samples.
-tune(Left, Settings, Tried, {#{level := Level, switches := Switches} = Plan, _, #{session := Session, journal := Journal}} = Tuning) ->
+tune(Left, Settings, Tried, {#{level := Level} = Plan, _, #{session := Session, journal := Journal}} = Tuning) ->
     Options = #{settings => Settings, searches => 1, session => Session},
     case atoll_scale_find:find(Plan, Options, atoll_scale_cli:note(Journal), fun atoll_scale_cli:searched/1) of
         {ok, #{summary := #{limit := Limit} = Summary, runs := Runs, findings := Findings}} ->
             ok = atoll_scale_journal:add(Summary#{what => limit, settings => atoll_scale_plan:json(Settings), findings => Findings}, Journal),
             ok = atoll_cli_io:say(atoll_scale_cli:limit(Summary, Level, Findings, Runs)),
-            case {Summary, atoll_scale_tune:next(Findings, Tried, {Switches, Settings})} of
+            case {Summary, next(Findings, Tried, Settings, Plan)} of
                 {#{at_least := true}, _} -> ended(Settings, "the largest level passes", Tuning);
                 {_, none} -> ended(Settings, "no switch is left that may help with what limits it", Tuning);
-                {_, {ok, _}} when Left =:= 0 -> ended(Settings, "that was the last change", Tuning);
-                {_, {ok, Change}} -> changed(Left, Change, max(1, Limit), Settings, Tried, Tuning)
+                {_, {_, _}} when Left =:= 0 -> ended(Settings, "that was the last change", Tuning);
+                {_, {Change, Now}} -> changed(Left, Change, max(1, Limit), Settings, Now, Tuning)
             end;
         {error, Sentence} ->
             {unable, Sentence}
     end.
 
+%% What the machine forbids is said, and counts as tried.
+next(Findings, Tried, Settings, #{switches := Switches} = Plan) ->
+    case atoll_scale_tune:next(Findings, Tried, {Switches, Settings}) of
+        {ok, #{switch := Switch, to := To} = Change} ->
+            case atoll_scale_system:allows(Switch, To, Plan) of
+                ok -> {Change, Tried};
+                {error, Sentence} ->
+                    ok = atoll_cli_io:say([atom_to_list(Switch), ": ", Sentence]),
+                    next(Findings, atoll_scale_tune:tried(Change, false, Tried), Settings, Plan)
+            end;
+        none -> none
+    end.
+
 changed(Left, #{switch := Switch, to := To} = Change, Limit, Settings, Tried, {Plan, #{rounds := Rounds}, Opened} = Tuning) ->
     case atoll_scale_cli:compared(Change, {Rounds, Limit}, fun(Verdict) -> Verdict =:= better end, {Plan, Settings, Opened}) of
         {ok, #{kept := Kept}} ->
-            tune(Left - 1, case Kept of true -> Settings#{Switch := To}; false -> Settings end, [{Switch, To} | Tried], Tuning);
+            tune(Left - 1, case Kept of true -> Settings#{Switch := To}; false -> Settings end, atoll_scale_tune:tried(Change, Kept, Tried), Tuning);
         {error, Sentence} ->
             {unable, Sentence}
     end.

@@ -5,6 +5,8 @@
 %% follows a match gets a status first and then each event after it once, in order, and after the last one the end. If
 %% more events than a bound wait for it, it is told that it reads too slowly; one that takes nothing for a while is closed. No other client waits for it:
 %% what goes to a connection waits in its own process.
+%%
+%% It is one module, though long, since each of its steps may be the last one of the same socket.
 -module(matchstream_connection).
 -behaviour(gen_server).
 
@@ -31,6 +33,8 @@
 %% So much is read at the end, so that the last sentence is not lost.
 -define(DRAIN_MS, 1000).
 -define(AGAIN_MS, 100).
+%% So many events are read of the store at a time: a client may ask for ten thousand, and take none.
+-define(PART, 64).
 
 %% @doc The process of a socket, which is not its own yet.
 -spec start_link(matchstream:settings(), gen_tcp:socket()) -> gen_server:start_ret().
@@ -118,18 +122,13 @@ line(#state{line = Line} = S) ->
 
 requested({error, Sentence}, S) -> ending(Sentence, S);
 requested({ok, {first, User}}, S) ->
-    case matchstream:matches() of
-        {ok, Ids} ->
-            case lists:search(fun(Id) -> case matchstream:match(Id) of {ok, Match} -> matchstream_match:is_running(Match); {error, _} -> false end end, Ids) of
-                {value, Id} -> follow(Id, S#state{user = User});
-                false -> ending("There is no match to watch.", S)
-            end;
-        {error, unavailable} -> unavailable(S)
+    case matchstream:running() of
+        {ok, Id} -> follow(Id, S#state{user = User});
+        {error, unknown_match} -> ending("There is no match to watch.", S);
+        {error, unavailable} -> unjoined(unavailable, S)
     end;
 requested({ok, {match, User, Id}}, S) -> follow(Id, S#state{user = User});
 requested({ok, {rest, User, Id, After}}, S) -> rest(Id, After, S#state{user = User}).
-
-unavailable(S) -> ending("The matches cannot be read now: please try again later.", S).
 
 follow(Id, S) ->
     case join(Id, 0) of
@@ -162,22 +161,22 @@ following(Follows, #state{timer = Timer, user = User} = S) ->
     ok = matchstream_count:add(clients, 1),
     S#state{follows = Follows, timer = none}.
 
-unjoined(unknown_match, S) -> ending("There is no such match.", S);
-unjoined(unavailable, S) -> unavailable(S).
+unjoined(unavailable, S) -> ending("The matches cannot be read now: please try again later.", S);
+unjoined(Why, S) -> ending(matchstream:format_error(Why), S).
 
 %% The match as it stands, which has so many events at least if there are so many.
 join(Id, Least) ->
-    try
-        {ok, Live} = matchstream_lives:find(Id),
+    Joined = matchstream_lives:with(Id, fun(Live) ->
         Ref = matchstream_outlet:join(self(), matchstream_live:outlets(Live)),
         Stand = case matchstream_switches:is_on(lookups) andalso matchstream_lives:stand(Id) of
             {_, _, _} = Known -> Known;
             _ -> matchstream_live:stand(Live)
         end,
-        {ok, Ref, if element(1, Stand) < Least -> matchstream_live:look(Live); true -> Stand end}
-    catch
-        error:{badmatch, {error, Why}} -> {error, Why};
-        exit:_ -> {error, unavailable}
+        {ok, {Ref, if element(1, Stand) < Least -> matchstream_live:look(Live); true -> Stand end}}
+    end),
+    case Joined of
+        {ok, {Ref, Stand}} -> {ok, Ref, Stand};
+        {error, _} = Error -> Error
     end.
 
 %% The process of the match was started again: what was missed is read.
@@ -190,19 +189,22 @@ joined_again(#state{follows = {Id, Seq, none}} = S) ->
     end.
 
 told(_, #state{is_ending = true} = S) -> {noreply, S};
-told({matchstream, Seq, Is, IsLast}, #state{follows = {Id, Before, Ref}, waiting = Most} = S) ->
-    {message_queue_len, Waiting} = process_info(self(), message_queue_len),
-    if
-        Seq =< Before -> {noreply, S};
-        Waiting > Most -> slow(S);
-        Seq > Before + 1 ->
+told({matchstream, Seq, _, _}, #state{follows = {_, Before, _}} = S) when Seq =< Before -> {noreply, S};
+told({matchstream, Seq, Is, IsLast} = Told, #state{follows = {Id, Before, Ref}} = S) ->
+    case is_slow(S) of
+        true -> slow(S);
+        false when Seq =:= Before + 1 -> sent(Is, IsLast, S#state{follows = {Id, Seq, Ref}});
+        false ->
             case missed(Seq, S) of
-                {noreply, Next} -> told({matchstream, Seq, Is, IsLast}, Next);
+                {noreply, Next} -> told(Told, Next);
                 Stop -> Stop
-            end;
-        true -> sent(Is, IsLast, S#state{follows = {Id, Seq, Ref}})
+            end
     end;
 told(_, S) -> {noreply, S}.
+
+is_slow(#state{waiting = Most}) ->
+    {message_queue_len, Waiting} = process_info(self(), message_queue_len),
+    Waiting > Most.
 
 slow(S) ->
     ok = matchstream_count:add(slow, 1),
@@ -225,19 +227,24 @@ sent(Is, IsLast, #state{socket = Socket} = S) ->
 
 %% Events up to that one, without it.
 missed(Seq, #state{follows = {_, Before, _}} = S) when Seq =< Before + 1 -> {noreply, S};
-missed(Seq, #state{follows = {Id, Before, Ref}} = S) ->
-    Missed = case matchstream:history(Id, Before) of
-        {ok, Events} -> [Event || #{seq := N} = Event <- Events, N < Seq];
-        {error, _} -> []
-    end,
-    case length(Missed) =:= Seq - 1 - Before of
-        true ->
-            lists:foldl(
-                fun(#{seq := N, kind := Kind} = Event, {noreply, #state{is_ending = false} = Acc}) ->
-                        sent(Event, matchstream_match:is_end(Kind), Acc#state{follows = {Id, N, Ref}});
-                   (_, Acc) -> Acc
-                end, {noreply, S}, Missed);
-        false -> ending("Some events cannot be read now: please connect again.", S)
+missed(Seq, #state{follows = {Id, Before, _}} = S) ->
+    UpTo = min(Seq - 1, Before + ?PART),
+    case matchstream:history(Id, Before, UpTo) of
+        {ok, Events} when length(Events) =:= UpTo - Before ->
+            case all_sent(Events, S) of
+                {noreply, #state{is_ending = false} = Next} -> missed(Seq, Next);
+                Ended -> Ended
+            end;
+        _ -> ending("Some events cannot be read now: please connect again.", S)
+    end.
+
+%% Nothing else is done meanwhile, so it is looked between whether too many wait.
+all_sent([], S) -> {noreply, S};
+all_sent([#{seq := Seq, kind := Kind} = Event | Events], #state{follows = {Id, _, Ref}} = S) ->
+    case is_slow(S) orelse sent(Event, matchstream_match:is_end(Kind), S#state{follows = {Id, Seq, Ref}}) of
+        true -> slow(S);
+        {noreply, #state{is_ending = false} = Next} -> all_sent(Events, Next);
+        Ended -> Ended
     end.
 
 %% The end

@@ -67,8 +67,8 @@ do(#mod{method = Method, request_uri = Uri, entity_body = Body} = Request) ->
     {Code, Type, Text} = answer(Method, Parts, Query, iolist_to_binary(Body)),
     Head = [
         {code, Code}, {content_type, Type}, {content_length, integer_to_list(iolist_size(Text))}, {cache_control, "no-cache"},
-        {"Access-Control-Allow-Origin", "*"}, {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"}, {"Access-Control-Allow-Headers", "Content-Type, Match-Stream-User"},
-        {"Match-Stream-API-Version", "2"}, {"X-Content-Type-Options", "nosniff"}
+        %% httpd answers OPTIONS itself, and refuses it: what a page of another origin may do it does without.
+        {"Access-Control-Allow-Origin", "*"}, {"Match-Stream-API-Version", "2"}, {"X-Content-Type-Options", "nosniff"}
     ],
     {proceed, [{response, {response, Head, [Text]}}]}.
 
@@ -118,7 +118,6 @@ answer("GET", ["metrics"], _, _) -> {200, "text/plain; version=0.0.4", matchstre
 answer("GET", [], _, _) ->
     {ok, Page} = file:read_file(filename:join(priv(), "index.html")),
     {200, "text/html; charset=utf-8", Page};
-answer("OPTIONS", _, _, _) -> {200, "text/plain", ""};
 answer(Method, _, _, _) when Method =/= "GET", Method =/= "POST" -> wrong(405, "GET and POST are answered here.");
 answer(_, _, _, _) -> wrong(404, "There is no such page.").
 
@@ -129,23 +128,31 @@ priv() ->
 
 id(Text) -> unicode:characters_to_binary(Text).
 
-since([{"since", Text}]) ->
-    case string:to_integer(Text) of
-        {N, ""} when N >= 0 -> {ok, N};
+%% What else stands there is nobody's business.
+since(Query) when is_list(Query) ->
+    case [Text || {"since", Text} <- Query] of
+        [] -> {ok, 0};
+        [[_ | _] = Text] ->
+            case string:to_integer(Text) of
+                {N, ""} when N >= 0 -> {ok, N};
+                _ -> error
+            end;
         _ -> error
     end;
-since(_) -> {ok, 0}.
+since({error, _, _}) -> error.
 
 told({ok, Is}, Fun, Code) -> json(Code, Fun(Is));
-told({error, unknown_match}, _, _) -> wrong(404, "There is no such match.");
-told({error, exists}, _, _) -> wrong(409, "There is such a match already.");
-told({error, {conflict, Seq}}, _, _) -> wrong(409, io_lib:format("The event ~b is another one.", [Seq]));
-told({error, unavailable}, _, _) -> wrong(503, "The store does not answer: whether it was kept is not known. Ask again with the same seq.");
-told({error, Error}, _, _) -> wrong(400, matchstream_match:format_error(Error)).
+told({error, Error}, _, _) -> wrong(code(Error), matchstream:format_error(Error)).
+
+code(unknown_match) -> 404;
+code(exists) -> 409;
+code({conflict, _}) -> 409;
+code(Why) when Why =:= unavailable; Why =:= busy; Why =:= full -> 503;
+code(_) -> 400.
 
 simulated(ok) -> json(200, matchstream_simulator:status());
 simulated({error, Error}) ->
-    Code = case Error of unavailable -> 503; {unknown_script, _} -> 400; _ -> 409 end,
+    Code = case Error of {unknown_script, _} -> 400; _ when Error =:= unavailable; Error =:= full; Error =:= busy -> 503; _ -> 409 end,
     wrong(Code, matchstream_simulator:format_error(Error)).
 
 wrong(Code, Sentence) -> json(Code, #{error => unicode:characters_to_binary(Sentence)}).

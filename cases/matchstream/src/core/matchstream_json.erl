@@ -40,8 +40,7 @@ decode(Text) ->
         #{} = Object -> Object;
         _ -> throw({wrong, "The body is to be a JSON object."})
     catch
-        error:_ -> throw({wrong, "The body is no JSON."});
-        throw:{error, _} -> throw({wrong, "The body is no JSON."})
+        _:_ -> throw({wrong, "The body is no JSON."})
     end.
 
 %% @doc A match, to be encoded.
@@ -121,12 +120,12 @@ simulator_given(Text) ->
     end).
 
 given(Text, Keys, Fun) ->
-    try decode(Text) of
-        Object ->
-            case maps:keys(Object) -- Keys of
-                [] -> Fun(Object);
-                [Key | _] -> {error, io_lib:format("~ts is not known here.", [Key])}
-            end
+    try
+        Object = decode(Text),
+        case maps:keys(Object) -- Keys of
+            [] -> Fun(Object);
+            [Key | _] -> {error, io_lib:format("~ts is not known here.", [Key])}
+        end
     catch
         throw:{wrong, Sentence} -> {error, Sentence}
     end.

@@ -13,9 +13,11 @@
 %% sentence. The same events give the same match, by whomever they are replayed.
 %%
 %% Not promised: the laws of the game. A second yellow card is no red one, and anybody may be substituted any number of times.
+%%
+%% It is one module, though long, since the table of kinds, what each changes, and the sentences of what is refused are the same rules.
 -module(matchstream_match).
 
--export([new/1, register/4, replay/2, status/1, id/1, seq/1, period/1, is_running/1, teams/1, score/1, to_map/1, kinds/0, is_end/1, format_error/1]).
+-export([new/1, register/4, replay/2, restored/2, status/1, id/1, seq/1, period/1, is_running/1, teams/1, score/1, to_map/1, kinds/0, is_end/1, format_error/1]).
 
 -export_type([match/0, id/0, team/0, player/0, period/0, kind/0, data/0, event/0, about/0, error/0]).
 
@@ -67,6 +69,7 @@
     {unknown_kind, term()}
     | {unknown_key, kind(), term()}
     | {missing, kind(), atom()}
+    | {no_pair, kind(), term()}
     | {bad_value, atom()}
     | {bad_match, atom()}
     | same_team
@@ -141,7 +144,7 @@ is_name(Name) ->
 register(Kind, Given, At, #match{period = Period, seq = Seq} = Match) ->
     try
         {Needed, Keys, Periods} = case ?KINDS of #{Kind := Is} -> Is; #{} -> throw({unknown_kind, Kind}) end,
-        _ = [throw({unknown_key, Kind, Key}) || {Key, _} <- Given, not lists:member(Key, Keys)],
+        _ = [case Term of {Key, _} -> lists:member(Key, Keys) orelse throw({unknown_key, Kind, Key}); _ -> throw({no_pair, Kind, Term}) end || Term <- Given],
         _ = [throw({missing, Kind, Key}) || Key <- Needed, not lists:keymember(Key, 1, Given)],
         _ = [throw({wrong_period, Kind, Period}) || not lists:member(Period, Periods)],
         %% The last one is for the end.
@@ -227,6 +230,12 @@ fielded(Fun, Key, Data, #match{home = Home, home_players = HomePlayers, visit_pl
         _ -> Match#match{visit_players = Fun(Player, VisitPlayers)}
     end.
 
+%% @doc The match of these events, which were taken.
+-spec restored(about(), [event()]) -> match().
+restored(About, Events) ->
+    {ok, New} = new(About),
+    lists:foldl(fun replay/2, New, Events).
+
 %% @doc How it stands, as the event that a client gets first. It is of the time of the last event, so that it is the same for all.
 -spec status(match()) -> event().
 status(#match{seq = Seq, at = At} = M) ->
@@ -282,6 +291,7 @@ is_end(Kind) -> Kind =:= stop orelse Kind =:= cancel.
 format_error({unknown_kind, Kind}) -> io_lib:format("There is no kind of event ~0tp.", [Kind]);
 format_error({unknown_key, Kind, Key}) -> io_lib:format("An event of the kind ~s has no key ~0tp.", [Kind, Key]);
 format_error({missing, Kind, Key}) -> io_lib:format("An event of the kind ~s needs the key ~s.", [Kind, Key]);
+format_error({no_pair, Kind, Term}) -> io_lib:format("The data of an event are {Key, Value} each, and of this ~s one is ~0tP.", [Kind, Term, 8]);
 format_error({bad_value, Key}) when Key =:= home_players; Key =:= visit_players ->
     io_lib:format("~s has ~b players at most, each with a number from 0 to 99 that no other one has, and a name.", [Key, ?PLAYERS]);
 format_error({bad_value, Key}) -> io_lib:format("~s is to have a number from 0 to 99 and a name.", [Key]);

@@ -31,7 +31,7 @@ check(Terms) ->
     case [Term || Term <- Terms, not (is_tuple(Term) andalso tuple_size(Term) =:= 2 andalso lists:member(element(1, Term), Keys))] of
         [] ->
             case maps:from_list(Terms) of
-                #{steps := [_ | _] = Steps} = Given -> checked(#{about => maps:remove(steps, Given), steps => Steps});
+                #{steps := Steps} = Given when length(Steps) > 0 -> checked(#{about => maps:remove(steps, Given), steps => Steps});
                 #{} -> {error, "a script needs steps, a list that is not empty."}
             end;
         [Term | _] ->
@@ -42,6 +42,7 @@ checked(#{about := About, steps := Steps} = Script) ->
     case matchstream_match:new(About) of
         {ok, Match} ->
             case dry(Steps, 1, Match) of
+                {ok, Match} -> {error, "a script needs an event among its steps."};
                 {ok, _} -> {ok, Script};
                 {error, _} = Error -> Error
             end;
@@ -50,7 +51,7 @@ checked(#{about := About, steps := Steps} = Script) ->
 
 dry([], _, Match) -> {ok, Match};
 dry([{sleep, Ms} | Steps], N, Match) when is_integer(Ms), Ms >= 0 -> dry(Steps, N + 1, Match);
-dry([{Kind, Data} | Steps], N, Match) when is_list(Data) ->
+dry([{Kind, Data} | Steps], N, Match) when length(Data) >= 0 ->
     case matchstream_match:register(Kind, Data, 0, Match) of
         {ok, _, Next} -> dry(Steps, N + 1, Next);
         {error, Error} -> {error, io_lib:format("step ~b: ~ts", [N, matchstream_match:format_error(Error)])}

@@ -44,5 +44,6 @@ handle_info(subscribe, []) ->
     {noreply, []};
 handle_info({atoll, broadcast, #{from := From}}, []) when From =:= node() -> {noreply, []};
 handle_info({atoll, broadcast, #{payload := {Id, Event}}}, []) ->
-    _ = [matchstream_live:remote(Live, Event) || {ok, Live} <- [matchstream_lives:find(Id)]],
+    %% Where it has no process nobody follows it.
+    _ = [matchstream_live:remote(Live, Event) || {ok, Live} <- [matchstream_lives:known(Id)]],
     {noreply, []}.

@@ -3,11 +3,12 @@
 %%
 %% Promised: events go out in the order of their numbers, each once. One that another node has taken comes by
 %% broadcast, or is read from the store when a number is missing, or after a while if nothing comes. After an answer of the store
-%% that leaves open what became of an event the store is read before the next one is taken.
+%% that leaves open what became of an event the store is read before the next one is taken. It goes when the match has ended, and when for a
+%% while no connection is there and no watcher has told anything.
 -module(matchstream_live).
 -behaviour(gen_server).
 
--export([start_link/1, register/4, remote/2, match/1, stand/1, look/1, outlets/1]).
+-export([start_link/1, register/4, remote/2, stand/1, look/1, outlets/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(state, {
@@ -15,7 +16,9 @@
     match :: matchstream_match:match(),
     outlets :: matchstream_outlet:outlets(),
     %% the store may have more than this process knows
-    is_unsure = false :: boolean()
+    is_unsure = false :: boolean(),
+    %% since the last look
+    is_used = true :: boolean()
 }).
 
 -define(CALL_MS, 15000).
@@ -27,22 +30,15 @@
 -spec start_link(matchstream_match:id()) -> gen_server:start_ret().
 start_link(Id) -> gen_server:start_link(?MODULE, Id, []).
 
-%% @doc See {@link matchstream:register/4}.
+%% @doc See {@link matchstream:register/4}. It exits if the process is gone.
 -spec register(pid(), term(), [{term(), term()}], pos_integer() | any) -> {ok, matchstream_match:event()} | {error, matchstream:error()}.
-register(Live, Kind, Data, Seq) ->
-    try gen_server:call(Live, {register, Kind, Data, Seq}, ?CALL_MS)
-    catch exit:_ -> {error, unavailable}
-    end.
+register(Live, Kind, Data, Seq) -> gen_server:call(Live, {register, Kind, Data, Seq}, ?CALL_MS).
 
 %% @doc An event that another node has taken.
 -spec remote(pid(), matchstream_match:event()) -> ok.
 remote(Live, Event) -> gen_server:cast(Live, {remote, Event}).
 
-%% @doc How it stands.
--spec match(pid()) -> matchstream_match:match().
-match(Live) -> gen_server:call(Live, match, ?CALL_MS).
-
-%% @doc The same as a connection needs it, asked of the process.
+%% @doc How it stands, as a connection needs it.
 -spec stand(pid()) -> {Seq :: non_neg_integer(), binary(), IsRunning :: boolean()}.
 stand(Live) -> gen_server:call(Live, stand, ?CALL_MS).
 
@@ -57,12 +53,10 @@ outlets(Live) -> gen_server:call(Live, outlets, ?CALL_MS).
 %% @private
 -spec init(matchstream_match:id()) -> {ok, #state{}} | {stop, {shutdown, unknown_match | unavailable}}.
 init(Id) ->
-    case matchstream_store:read(Id, 0) of
+    case matchstream_store:read(Id, 0, infinity) of
         {ok, About, Events} ->
-            {ok, New} = matchstream_match:new(About),
-            Match = lists:foldl(fun matchstream_match:replay/2, New, Events),
             _ = erlang:send_after(?LOOK_MS, self(), look),
-            {ok, stood(#state{id = Id, match = Match, outlets = matchstream_outlet:start_link(Id)})};
+            {ok, stood(#state{id = Id, match = matchstream_match:restored(About, Events), outlets = matchstream_outlet:start_link(Id)})};
         none -> {stop, {shutdown, unknown_match}};
         unavailable -> {stop, {shutdown, unavailable}}
     end.
@@ -74,16 +68,15 @@ stood(#state{id = Id, match = Match} = S) ->
 stand_of(Match) -> {matchstream_match:seq(Match), matchstream_protocol:event(matchstream_match:status(Match)), matchstream_match:is_running(Match)}.
 
 %% @private
--spec handle_call({register, term(), [{term(), term()}], pos_integer() | any} | match | stand | look | outlets, gen_server:from(), #state{}) -> {reply, term(), #state{}}.
+-spec handle_call({register, term(), [{term(), term()}], pos_integer() | any} | stand | look | outlets, gen_server:from(), #state{}) -> {reply, term(), #state{}}.
 handle_call({register, Kind, Data, Seq}, _, S) ->
     {Answer, Next} = registered(Kind, Data, Seq, ?TRIES, S),
-    {reply, Answer, Next};
-handle_call(match, _, #state{match = Match} = S) -> {reply, Match, S};
+    {reply, Answer, Next#state{is_used = true}};
 handle_call(stand, _, #state{match = Match} = S) -> {reply, stand_of(Match), S};
 handle_call(look, _, S) ->
     #state{match = Match} = Next = caught_up(S),
     {reply, stand_of(Match), Next};
-handle_call(outlets, _, #state{outlets = Outlets} = S) -> {reply, Outlets, S}.
+handle_call(outlets, _, #state{outlets = Outlets} = S) -> {reply, Outlets, S#state{is_used = true}}.
 
 registered(_, _, _, 0, S) -> {{error, unavailable}, S};
 registered(Kind, Data, Seq, Tries, #state{is_unsure = true} = S) ->
@@ -113,8 +106,8 @@ registered(Kind, Data, Seq, Tries, #state{id = Id, match = Match} = S) ->
 
 %% A watcher that asks again gives a player by the number, and what is kept has the name too.
 same(Kind, Data, Seq, Id) ->
-    case matchstream_store:read(Id, Seq - 1) of
-        {ok, _, [#{kind := Kind, data := Kept} = Event | _]} ->
+    case matchstream_store:read(Id, Seq - 1, Seq) of
+        {ok, _, [#{kind := Kind, data := Kept} = Event]} ->
             Short = fun(Pairs) -> lists:sort([{Key, case {Key, Value} of {player_in, _} -> Value; {_, {N, _}} -> N; _ -> Value end} || {Key, Value} <- Pairs]) end,
             case Short(Kept) =:= Short(Data) of
                 true -> {ok, Event};
@@ -131,7 +124,7 @@ published(Event, Changed, #state{outlets = Outlets} = S) ->
     Next.
 
 caught_up(#state{id = Id, match = Match} = S) ->
-    case matchstream_store:read(Id, matchstream_match:seq(Match)) of
+    case matchstream_store:read(Id, matchstream_match:seq(Match), infinity) of
         {ok, _, Events} ->
             Caught = lists:foldl(fun(Event, #state{match = Is} = Acc) -> published(Event, matchstream_match:replay(Event, Is), Acc) end, S, Events),
             Caught#state{is_unsure = false};
@@ -148,11 +141,12 @@ handle_cast({remote, #{seq := Seq} = Event}, #state{match = Match} = S) ->
     end.
 
 %% @private
--spec handle_info(look, #state{}) -> {noreply, #state{}} | {stop, normal, #state{}}.
-handle_info(look, #state{match = Match} = S) ->
-    case matchstream_match:period(Match) of
-        ended -> {stop, normal, S};
-        _ ->
+-spec handle_info(look, #state{}) -> {noreply, #state{}} | {stop, {shutdown, unused}, #state{}}.
+handle_info(look, #state{match = Match, is_used = IsUsed, outlets = Outlets} = S) ->
+    case matchstream_match:period(Match) =:= ended orelse not IsUsed andalso matchstream_outlet:is_empty(Outlets) of
+        %% With `normal' the outlets would stay.
+        true -> {stop, {shutdown, unused}, S};
+        false ->
             _ = erlang:send_after(?LOOK_MS, self(), look),
-            {noreply, caught_up(S)}
+            {noreply, caught_up(S#state{is_used = false})}
     end.

@@ -2,32 +2,65 @@
 %% @doc The matches that run on this node: one process each, which is started when somebody asks for it first. With the switch `lookups' a
 %% table says which it is, without it this process is asked each time.
 %%
-%% There are so many at most; one that has ended goes after a while.
+%% There are so many at most, by the setting `playing'. One that has ended, or that nobody follows and no watcher tells
+%% anything, goes after a while, and is started again when it is wanted.
 -module(matchstream_lives).
 -behaviour(gen_server).
 
--export([start_link/0, find/1, stand/1, stood/2]).
+-export([start_link/0, with/2, find/1, known/1, stand/1, stood/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-type missing() :: unknown_match | unavailable | busy.
 
 -record(state, {lives = #{} :: #{matchstream_match:id() => pid()}}).
 
 -define(STANDS, matchstream_stands).
--define(MOST, 1000).
+%% Times that a process which was about to go is looked for.
+-define(TRIES, 5).
 -define(CALL_MS, 20000).
 
 %% @doc Starts it.
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
+%% @doc What a function says of the process of a match. One that goes just then, since nobody needed it, is started again.
+-spec with(matchstream_match:id(), fun((pid()) -> {ok, Is} | {error, Why})) -> {ok, Is} | {error, Why | missing()}.
+with(Id, Fun) -> with(Id, Fun, ?TRIES).
+
+with(_, _, 0) -> {error, unavailable};
+with(Id, Fun, Tries) ->
+    case find(Id) of
+        {ok, Live} ->
+            try Fun(Live)
+            catch
+                exit:{Why, _} when Why =:= noproc; Why =:= {shutdown, unused} -> with(Id, Fun, Tries - 1);
+                exit:_ -> {error, unavailable}
+            end;
+        {error, _} = Error -> Error
+    end.
+
 %% @doc The process of a match.
--spec find(matchstream_match:id()) -> {ok, pid()} | {error, unknown_match | unavailable}.
-find(Id) ->
-    case matchstream_switches:is_on(lookups) andalso ets:lookup(?MODULE, Id) of
-        [{_, Live}] -> {ok, Live};
+-spec find(matchstream_match:id()) -> {ok, pid()} | {error, missing()}.
+find(Id) -> asked(find, Id).
+
+%% @doc The process of a match, if it has one here.
+-spec known(matchstream_match:id()) -> {ok, pid()} | {error, missing()}.
+known(Id) -> asked(known, Id).
+
+asked(What, Id) ->
+    case matchstream_switches:is_on(lookups) andalso alive(Id) of
+        {ok, _} = Ok -> Ok;
         _ ->
-            try gen_server:call(?MODULE, {find, Id}, ?CALL_MS)
+            try gen_server:call(?MODULE, {What, Id}, ?CALL_MS)
             catch exit:_ -> {error, unavailable}
             end
+    end.
+
+%% One that is gone may stand there still.
+alive(Id) ->
+    case ets:lookup(?MODULE, Id) of
+        [{_, Live}] -> case is_process_alive(Live) of true -> {ok, Live}; false -> none end;
+        [] -> none
     end.
 
 %% @doc How a match of this node stands: its number, the status as text, and whether it runs.
@@ -53,12 +86,13 @@ init([]) ->
     {ok, #state{}}.
 
 %% @private
--spec handle_call({find, matchstream_match:id()}, gen_server:from(), #state{}) -> {reply, {ok, pid()} | {error, unknown_match | unavailable}, #state{}}.
-handle_call({find, Id}, _, #state{lives = Lives} = S) ->
-    case Lives of
-        #{Id := Live} -> {reply, {ok, Live}, S};
-        #{} when map_size(Lives) >= ?MOST -> {reply, {error, unavailable}, S};
-        #{} ->
+-spec handle_call({find | known, matchstream_match:id()}, gen_server:from(), #state{}) -> {reply, {ok, pid()} | {error, missing()}, #state{}}.
+handle_call({What, Id}, _, #state{lives = Lives} = S) ->
+    case {alive(Id), What, map_size(Lives) >= matchstream_settings:get(playing)} of
+        {{ok, _} = Ok, _, _} -> {reply, Ok, S};
+        {none, known, _} -> {reply, {error, unknown_match}, S};
+        {none, find, true} -> {reply, {error, busy}, S};
+        {none, find, false} ->
             case matchstream_live:start_link(Id) of
                 {ok, Live} ->
                     true = ets:insert(?MODULE, {Id, Live}),
@@ -80,6 +114,7 @@ handle_info({'EXIT', Live, Why}, #state{lives = Lives} = S) ->
             true = ets:delete(?MODULE, Id),
             true = ets:delete(?STANDS, Id),
             {noreply, S#state{lives = maps:remove(Id, Lives)}};
+        %% Another one has its place already.
         [] when Why =:= shutdown -> {stop, shutdown, S};
         %% One that could not be started.
         [] -> {noreply, S}

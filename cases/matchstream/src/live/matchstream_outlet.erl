@@ -7,7 +7,7 @@
 -module(matchstream_outlet).
 -behaviour(gen_event).
 
--export([start_link/1, publish/3, join/2]).
+-export([start_link/1, publish/3, join/2, is_empty/1]).
 -export([init/1, handle_event/2, handle_call/2, handle_info/2]).
 
 -export_type([outlets/0, told/0]).
@@ -20,7 +20,7 @@
 
 -define(REPEATERS, 16).
 
-%% @doc Starts the outlets of a match, which end with the caller.
+%% @doc Starts the outlets of a match, which end with the caller, unless that ends with `normal'.
 -spec start_link(matchstream_match:id()) -> outlets().
 start_link(Id) ->
     Numbers = lists:seq(1, matchstream_switches:when_on(repeaters, ?REPEATERS, 1)),
@@ -58,6 +58,11 @@ join(Connection, {Kind, Outlets}) ->
             end,
             monitor(process, Manager)
     end.
+
+%% @doc Whether no connection of this node has joined.
+-spec is_empty(outlets()) -> boolean().
+is_empty({groups, Outlets}) -> lists:all(fun({Id, N, _}) -> pg:get_local_members(matchstream_pg, {Id, N}) =:= [] end, tuple_to_list(Outlets));
+is_empty({handlers, Outlets}) -> lists:all(fun(Manager) -> gen_event:which_handlers(Manager) =:= [] end, tuple_to_list(Outlets)).
 
 %% @private
 -spec init({monitor | supervised, pid()}) -> {ok, {pid(), reference() | none}}.

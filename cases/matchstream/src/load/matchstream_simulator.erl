@@ -2,8 +2,8 @@
 %% @doc A watcher within the service, for its page: it plays a script on this node, as fast as is wanted, until it is stopped.
 %%
 %% Promised: one match at a time, of the first day from the script's own on that has none of these teams yet. An event that the store could not take
-%% is registered again under its number. A match that is stopped is cancelled, so that its clients are told. Not
-%% promised: that a match goes on when this node ends.
+%% is registered again under its number. A match that is stopped is cancelled, so that its clients are told; while the store does not
+%% answer it is tried again, and until then no other match begins. Not promised: that a match goes on when this node ends.
 -module(matchstream_simulator).
 -behaviour(gen_server).
 
@@ -21,7 +21,7 @@
     error => binary()
 }.
 
--type error() :: {unknown_script, string()} | running | not_running | no_free_day | unavailable | matchstream_match:error().
+-type error() :: {unknown_script, string()} | running | not_running | no_free_day | matchstream:error().
 
 -record(run, {
     %% of this run, and of no earlier one
@@ -33,6 +33,8 @@
     events :: pos_integer(),
     done = 0 :: non_neg_integer(),
     pause = none :: reference() | none,
+    %% it is only to be cancelled
+    is_stopped = false :: boolean(),
     why = none :: none | unicode:chardata()
 }).
 
@@ -67,7 +69,7 @@ format_error(running) -> "A match is simulated already.";
 format_error(not_running) -> "No match is simulated.";
 format_error(no_free_day) -> io_lib:format("These teams play on each of ~b days already.", [?DAYS]);
 format_error(unavailable) -> "The store does not answer: please try again later.";
-format_error(Error) -> matchstream_match:format_error(Error).
+format_error(Error) -> matchstream:format_error(Error).
 
 %% @private
 -spec init([]) -> {ok, none}.
@@ -98,8 +100,12 @@ changed({speed, Speed}, #run{pause = Pause, speed = Before} = Run) ->
     {reply, ok, paused(round(Left * Before / Speed), Run#run{speed = Speed})};
 changed(stop, #run{id = Id} = Run) ->
     _ = [erlang:cancel_timer(Run#run.pause) || Run#run.pause =/= none],
-    Answer = case matchstream:cancel_match(Id) of {ok, _} -> ok; {error, _} = Error -> Error end,
-    {reply, Answer, Run#run{key = make_ref(), steps = [], pause = none, why = "It was stopped."}}.
+    Answer = matchstream:cancel_match(Id),
+    {reply, case Answer of {ok, _} -> ok; {error, _} -> Answer end, stopped(Answer, Run#run{key = make_ref(), pause = none, is_stopped = true})}.
+
+stopped({error, unavailable}, Run) -> paused(?AGAIN_MS, Run#run{steps = [{cancel, []}], why = "It is stopped, and cancelled as soon as the store answers."});
+%% It has ended by somebody else then.
+stopped(_, Run) -> Run#run{steps = [], why = "It was stopped."}.
 
 is_running(none) -> false;
 is_running(#run{steps = Steps}) -> Steps =/= [].
@@ -134,11 +140,17 @@ created(About, Day, Tries) ->
 
 next(#run{steps = []} = Run) -> Run;
 next(#run{steps = [{sleep, Ms} | Steps], speed = Speed} = Run) -> paused(round(Ms / Speed), Run#run{steps = Steps});
+next(#run{is_stopped = true, key = Key, id = Id} = Run) ->
+    _ = registered(Key, fun() -> matchstream:cancel_match(Id) end),
+    Run;
 next(#run{steps = [{Kind, Data} | _], key = Key, id = Id, done = Done} = Run) ->
-    %% The store may take long, and the page asks meanwhile.
-    Own = self(),
-    _ = spawn_link(fun() -> Own ! {registered, Key, matchstream:register(Id, Kind, Data, Done + 1)} end),
+    _ = registered(Key, fun() -> matchstream:register(Id, Kind, Data, Done + 1) end),
     Run.
+
+%% The store may take long, and the page asks meanwhile.
+registered(Key, Fun) ->
+    Own = self(),
+    spawn_link(fun() -> Own ! {registered, Key, Fun()} end).
 
 paused(Ms, #run{key = Key} = Run) -> Run#run{pause = erlang:send_after(Ms, self(), {next, Key})}.
 
@@ -149,6 +161,7 @@ handle_cast(Message, _) -> error({no_such_message, Message}).
 %% @private
 -spec handle_info({next, reference()} | {registered, reference(), {ok, matchstream_match:event()} | {error, matchstream:error()}}, #run{} | none) -> {noreply, #run{} | none}.
 handle_info({next, Key}, #run{key = Key} = Run) -> {noreply, next(Run#run{pause = none})};
+handle_info({registered, Key, Answer}, #run{key = Key, is_stopped = true} = Run) -> {noreply, stopped(Answer, Run)};
 handle_info({registered, Key, Answer}, #run{key = Key, steps = [_ | Steps], done = Done} = Run) ->
     case Answer of
         {ok, _} -> {noreply, next(Run#run{steps = Steps, done = Done + 1})};

@@ -7,7 +7,7 @@
 -module(matchstream_viewers).
 -behaviour(gen_server).
 
--export([start/1, start_alone/1, connected/2, ended/2, judge/2, verdict/3, merge/1, parse_addresses/1]).
+-export([start/1, start_alone/1, connected/2, ended/2, judge/2, verdict/3, merge/1, addresses/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([options/0, viewers/0, truth/0, verdict/0]).
@@ -187,5 +187,5 @@ word(#{failed := none, status := Status, wants_all := WantsAll, hash := Hash, at
 word(_, _, _, _) -> cut.
 
 %% @doc So many addresses of the loopback network, from 127.0.0.2 on.
--spec parse_addresses(pos_integer()) -> [inet:ip_address(), ...].
-parse_addresses(Count) -> [{127, 0, N div 250, 2 + N rem 250} || N <- lists:seq(0, Count - 1)].
+-spec addresses(pos_integer()) -> [inet:ip_address(), ...].
+addresses(Count) -> [{127, 0, N div 250, 2 + N rem 250} || N <- lists:seq(0, Count - 1)].

@@ -5,7 +5,7 @@
 %% What it promises its callers: each event of the script was acknowledged, in order, or the play has failed.
 -module(matchstream_watcher).
 
--export([create/2, play/3, format_error/1]).
+-export([create/2, play/3, is_over/2, format_error/1]).
 
 -export_type([options/0, played/0, error/0]).
 
@@ -45,6 +45,15 @@ create(Base, #{about := #{start_date := {Y, M, D}} = About}) ->
         {ok, Code, _} when Code =:= 201; Code =:= 409 -> {ok, matchstream_match:id(Match)};
         {ok, Code, Text} -> {error, {answer, Code, Text}};
         {error, Why} -> {error, {unreached, Why}}
+    end.
+
+%% @doc Whether the match of a script is there and has ended. If that cannot be known it is not.
+-spec is_over(string(), matchstream_script:script()) -> boolean().
+is_over(Base, #{about := About}) ->
+    {ok, Match} = matchstream_match:new(About),
+    case httpc:request(get, {Base ++ "/1/match/" ++ binary_to_list(matchstream_match:id(Match)), []}, [{timeout, ?ANSWER_MS}], [{body_format, binary}]) of
+        {ok, {{_, 200, _}, _, Text}} -> binary:match(Text, <<"\"period\":\"ended\"">>) =/= nomatch;
+        _ -> false
     end.
 
 %% @doc Plays it from the first event to the last.
@@ -92,4 +101,11 @@ post(Url, Body) ->
 %% @doc What went wrong, in a sentence.
 -spec format_error(error()) -> unicode:chardata().
 format_error({answer, Code, Text}) -> io_lib:format("The service has answered with ~b: ~ts", [Code, string:slice(Text, 0, 200)]);
-format_error({unreached, Why}) -> io_lib:format("The service cannot be reached: ~0tP.", [Why, 12]).
+format_error({unreached, {failed_connect, Details}} = Error) ->
+    case lists:keyfind(inet, 1, Details) of
+        {inet, _, Why} -> ["The service cannot be reached: ", inet:format_error(Why), "."];
+        false -> unreached(Error)
+    end;
+format_error({unreached, _} = Error) -> unreached(Error).
+
+unreached({unreached, Why}) -> io_lib:format("The service cannot be reached: ~0tP.", [Why, 12]).

@@ -2,7 +2,8 @@
 %% @doc A Redis of our own: Debian's redis-server in a folder, on a socket in that folder and on no port.
 %%
 %% Promised: it writes what it is told to disk before it answers (`appendfsync always'). It ends with the process that started
-%% this one, and with the VM in whatever way that ends: the system kills it when its parent is gone.
+%% this one, and with the VM in whatever way that ends: the system kills it when its parent is gone. One that ends by itself is started again, with
+%% what it has kept, and that is said in the log.
 %% Not promised: to remove the folder.
 -module(matchstream_redis).
 -behaviour(gen_server).
@@ -20,6 +21,8 @@
 %% It loads its data before it listens, on a busy machine.
 -define(READY_MS, 20000).
 -define(LOOK_MS, 10).
+%% One that cannot be started again is tried again.
+-define(AGAIN_MS, 1000).
 %% The path of a socket of this family has 107 bytes at most.
 -define(PATH, 107).
 
@@ -86,6 +89,8 @@ started(#state{dir = Dir, server = {Setpriv, Server}} = S) ->
             {os_pid, OsPid} = erlang:port_info(Port, os_pid),
             case ready(path(Dir), Port, erlang:monotonic_time(millisecond) + ?READY_MS, <<>>) of
                 ok -> {ok, S#state{port = Port, os_pid = OsPid}};
+                %% Its number may be another process' by now.
+                {ended, Sentence} -> {error, Sentence};
                 {error, _} = Error ->
                     _ = gone(S#state{port = Port, os_pid = OsPid}),
                     Error
@@ -103,7 +108,7 @@ ready(Path, Port, Deadline, Said) ->
         false ->
             receive
                 {Port, {data, Data}} -> ready(Path, Port, Deadline, Data);
-                {Port, {exit_status, _}} -> {error, ["redis-server ended: ", string:trim(lists:last(string:split(string:trim(Said), "\n", all)))]}
+                {Port, {exit_status, _}} -> {ended, ["redis-server ended: ", string:trim(lists:last(string:split(string:trim(Said), "\n", all)))]}
             after ?LOOK_MS ->
                 case erlang:monotonic_time(millisecond) < Deadline of
                     true -> ready(Path, Port, Deadline, Said);
@@ -136,12 +141,26 @@ handle_call(restart, _, S) -> {reply, ok, S}.
 -spec handle_cast(term(), #state{}) -> no_return().
 handle_cast(Message, _) -> error({no_such_message, Message}).
 
-%% @private One that ends by itself is somebody's fault, and its data is where it was.
+%% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, {shutdown, term()}, #state{}}.
 handle_info({Port, {data, _}}, #state{port = Port} = S) -> {noreply, S};
-handle_info({Port, {exit_status, Status}}, #state{port = Port} = S) -> {stop, {shutdown, {redis_ended, Status}}, S#state{port = none}};
+handle_info({Port, {exit_status, Status}}, #state{port = Port} = S) ->
+    ok = logger:warning("redis-server has ended with the status ~b, and is started again.", [Status]),
+    {noreply, again(S#state{port = none})};
+handle_info(again, #state{port = none} = S) -> {noreply, again(S)};
+%% It was started meanwhile.
+handle_info(again, S) -> {noreply, S};
 handle_info({'EXIT', Port, _}, S) when is_port(Port) -> {noreply, S};
 handle_info({'EXIT', _, Why}, S) -> {stop, {shutdown, Why}, S}.
+
+again(S) ->
+    case started(S) of
+        {ok, Is} -> Is;
+        {error, Sentence} ->
+            ok = logger:warning("~ts", [Sentence]),
+            _ = erlang:send_after(?AGAIN_MS, self(), again),
+            S
+    end.
 
 %% @private
 -spec terminate(term(), #state{}) -> ok.

@@ -11,10 +11,10 @@
 -module(matchstream_store).
 -behaviour(gen_server).
 
--export([start_link/1, create/1, append/2, read/2, matches/0, is_ready/0]).
+-export([start_link/1, create/1, append/2, read/3, matches/0, running/0, is_ready/0, apart/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
--export_type([options/0, request/0, connection/0]).
+-export_type([options/0, request/0, connection/0, up_to/0]).
 
 -type options() :: #{module := module(), _ => _}.
 %% Beside the module what that takes.
@@ -22,23 +22,34 @@
 -type connection() :: term().
 %% One of those that a keeper has opened.
 
+-type up_to() :: pos_integer() | infinity.
+
 -type request() ::
     {create, matchstream_match:id(), matchstream_match:about()}
     | {append, matchstream_match:id(), matchstream_match:event()}
-    | {read, matchstream_match:id(), After :: non_neg_integer()}
-    | matches.
+    | {read, matchstream_match:id(), After :: non_neg_integer(), up_to()}
+    | matches
+    | running
+    | apart.
 
 -callback open(options()) -> {ok, [connection(), ...]} | {error, term()}.
 %% Called by the process of the store, again and again until it can be done; what it links ends with that.
 
--callback create(matchstream_match:id(), matchstream_match:about(), connection()) -> ok | exists | unavailable.
+-callback create(matchstream_match:id(), matchstream_match:about(), Most :: pos_integer(), connection()) -> ok | exists | full | unavailable.
+%% So many are kept at most.
 
 -callback append(matchstream_match:id(), matchstream_match:event(), connection()) -> ok | taken | unavailable.
 
--callback read(matchstream_match:id(), After :: non_neg_integer(), connection()) ->
+-callback read(matchstream_match:id(), After :: non_neg_integer(), up_to(), connection()) ->
     {ok, matchstream_match:about(), [matchstream_match:event()]} | none | unavailable.
 
 -callback matches(connection()) -> {ok, [matchstream_match:id()]} | unavailable.
+
+-callback running(connection()) -> {ok, matchstream_match:id()} | none | unavailable.
+%% The first one by its name that has begun and not ended.
+
+-callback apart(connection()) -> [node()].
+%% Nodes that this one has met again after it was cut off, and whose matches it does not have: it takes nothing.
 
 -record(state, {
     options :: options(),
@@ -49,12 +60,12 @@
 -define(CALL_MS, 8000).
 -define(AGAIN_MS, 200).
 
-%% @doc Starts it. It opens its keeper by and by.
+%% @doc Starts it. Its keeper is opened after that.
 -spec start_link(options()) -> gen_server:start_ret().
 start_link(Options) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
 
 %% @doc Keeps a match that is new.
--spec create(matchstream_match:about()) -> {ok, matchstream_match:id()} | exists | unavailable | {error, matchstream_match:error()}.
+-spec create(matchstream_match:about()) -> {ok, matchstream_match:id()} | exists | full | unavailable | {error, matchstream_match:error()}.
 create(About) ->
     case matchstream_match:new(About) of
         {ok, Match} ->
@@ -73,9 +84,9 @@ append(Id, Event) ->
     _ = [matchstream_count:add(unstored, 1) || Answer =:= unavailable],
     Answer.
 
-%% @doc A match as it began, and its events after that number.
--spec read(matchstream_match:id(), After :: non_neg_integer()) -> {ok, matchstream_match:about(), [matchstream_match:event()]} | none | unavailable.
-read(Id, After) -> ask({read, Id, After}).
+%% @doc A match as it began, and its events after that number, up to another one.
+-spec read(matchstream_match:id(), After :: non_neg_integer(), up_to()) -> {ok, matchstream_match:about(), [matchstream_match:event()]} | none | unavailable.
+read(Id, After, UpTo) -> ask({read, Id, After, UpTo}).
 
 %% @doc All matches, in the order of their names.
 -spec matches() -> {ok, [matchstream_match:id()]} | unavailable.
@@ -85,9 +96,21 @@ matches() ->
         unavailable -> unavailable
     end.
 
-%% @doc Whether the keeper is there.
+%% @doc The first match that runs.
+-spec running() -> {ok, matchstream_match:id()} | none | unavailable.
+running() -> ask(running).
+
+%% @doc Whether the keeper is there, and has what the others have.
 -spec is_ready() -> boolean().
-is_ready() -> ask(is_ready) =:= true.
+is_ready() -> ask(apart) =:= [].
+
+%% @doc From which nodes the keeper is apart, though this one is connected with them.
+-spec apart() -> [node()].
+apart() ->
+    case ask(apart) of
+        Nodes when is_list(Nodes) -> Nodes;
+        unavailable -> []
+    end.
 
 %% One that does not answer in time may have done it.
 ask(Request) ->
@@ -116,8 +139,7 @@ open(#state{options = #{module := Module} = Options} = S) ->
     end.
 
 %% @private
--spec handle_call(request() | is_ready, gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
-handle_call(is_ready, _, #state{connections = Connections} = S) -> {reply, Connections =/= [], S};
+-spec handle_call(request(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
 handle_call(_, _, #state{connections = []} = S) -> {reply, unavailable, S};
 handle_call(Request, From, #state{options = #{module := Module}, connections = [Next | Others]} = S) ->
     Used = S#state{connections = Others ++ [Next]},
@@ -129,10 +151,12 @@ handle_call(Request, From, #state{options = #{module := Module}, connections = [
             {reply, done(Request, Module, Next), Used}
     end.
 
-done({create, Id, About}, Module, Connection) -> Module:create(Id, About, Connection);
+done({create, Id, About}, Module, Connection) -> Module:create(Id, About, matchstream_settings:get(matches), Connection);
 done({append, Id, Event}, Module, Connection) -> Module:append(Id, Event, Connection);
-done({read, Id, After}, Module, Connection) -> Module:read(Id, After, Connection);
-done(matches, Module, Connection) -> Module:matches(Connection).
+done({read, Id, After, UpTo}, Module, Connection) -> Module:read(Id, After, UpTo, Connection);
+done(matches, Module, Connection) -> Module:matches(Connection);
+done(running, Module, Connection) -> Module:running(Connection);
+done(apart, Module, Connection) -> Module:apart(Connection).
 
 %% @private
 -spec handle_cast(term(), #state{}) -> no_return().

@@ -2,15 +2,18 @@
 %% @doc Matches in Mnesia, with a copy of all on each node, in memory or with a folder on disk too.
 %%
 %% Promised: an event that was taken is on every node that is up. With a folder it is on the disk of the node that took it
-%% before it is answered. While fewer than half of the nodes are there nothing is taken, so no side of a partition gives a number that
+%% before it is answered. While half of the nodes or fewer are there nothing is taken, so no side of a partition gives a number that
 %% the other side gives, too.
+%%
+%% A node that was cut off with half of the nodes or fewer stays apart when it meets the others again, until it is started again: Mnesia does
+%% not bring their tables together. It says so.
 %%
 %% Each node has a folder of its name in the folder. Not promised: to begin anew with it when the nodes have other names. Of several nodes the first one makes the
 %% tables, and the others wait for it.
 -module(matchstream_store_mnesia).
 -behaviour(matchstream_store).
 
--export([open/1, create/3, append/3, read/3, matches/1]).
+-export([open/1, create/4, append/3, read/4, matches/1, running/1, apart/1]).
 
 -define(MATCHES, matchstream_match).
 -define(EVENTS, matchstream_event).
@@ -91,9 +94,9 @@ on_disk(disc_copies) ->
     end.
 
 %% @private
--spec create(matchstream_match:id(), matchstream_match:about(), mnesia) -> ok | exists | unavailable.
-create(Id, About, mnesia) ->
-    case once({?MATCHES, Id, About}) of
+-spec create(matchstream_match:id(), matchstream_match:about(), pos_integer(), mnesia) -> ok | exists | full | unavailable.
+create(Id, About, Most, mnesia) ->
+    case once({?MATCHES, Id, About}, Most) of
         there -> exists;
         Other -> Other
     end.
@@ -101,16 +104,18 @@ create(Id, About, mnesia) ->
 %% @private
 -spec append(matchstream_match:id(), matchstream_match:event(), mnesia) -> ok | taken | unavailable.
 append(Id, #{seq := Seq} = Event, mnesia) ->
-    case once({?EVENTS, {Id, Seq}, Event}) of
+    case once({?EVENTS, {Id, Seq}, Event}, infinity) of
         there -> taken;
         Other -> Other
     end.
 
--spec once(tuple()) -> ok | there | unavailable.
-once(Row) ->
+%% Those that are written at the same moment do not see each other: there may be some more than the most.
+-spec once(tuple(), Most :: pos_integer() | infinity) -> ok | there | full | unavailable.
+once(Row, Most) ->
+    Table = element(1, Row),
     Fun = fun() ->
-        case mnesia:read(element(1, Row), element(2, Row), write) of
-            [] -> mnesia:write(Row);
+        case mnesia:read(Table, element(2, Row), write) of
+            [] -> case mnesia:table_info(Table, size) < Most of true -> mnesia:write(Row); false -> full end;
             [_] -> there
         end
     end,
@@ -119,24 +124,53 @@ once(Row) ->
             %% A transaction writes to a file; this has the system bring it to the disk.
             _ = [mnesia:sync_log() || mnesia:system_info(use_dir)],
             ok;
-        {atomic, there} -> there;
+        {atomic, Kept} -> Kept;
         {aborted, _} -> unavailable
     end.
 
 %% @private
--spec read(matchstream_match:id(), non_neg_integer(), mnesia) -> {ok, matchstream_match:about(), [matchstream_match:event()]} | none | unavailable.
-read(Id, After, mnesia) ->
+-spec read(matchstream_match:id(), non_neg_integer(), matchstream_store:up_to(), mnesia) -> {ok, matchstream_match:about(), [matchstream_match:event()]} | none | unavailable.
+read(Id, After, UpTo, mnesia) ->
     try mnesia:dirty_read(?MATCHES, Id) of
-        [{_, _, About}] ->
-            {ok, About, mnesia:dirty_select(?EVENTS, [{{?EVENTS, {Id, '$1'}, '$2'}, [{'>', '$1', After}], ['$2']}])};
+        [{_, _, About}] -> {ok, About, events(Id, After, UpTo)};
         [] -> none
     catch
         exit:{aborted, _} -> unavailable
     end.
+
+%% Of a part each is looked up: others are not gone through.
+events(Id, After, infinity) -> mnesia:dirty_select(?EVENTS, [{{?EVENTS, {Id, '$1'}, '$2'}, [{'>', '$1', After}], ['$2']}]);
+events(Id, After, UpTo) -> [Event || Seq <- lists:seq(After + 1, UpTo), {_, _, Event} <- mnesia:dirty_read(?EVENTS, {Id, Seq})].
 
 %% @private
 -spec matches(mnesia) -> {ok, [matchstream_match:id()]} | unavailable.
 matches(mnesia) ->
     try {ok, mnesia:dirty_all_keys(?MATCHES)}
     catch exit:{aborted, _} -> unavailable
+    end.
+
+%% @private
+-spec running(mnesia) -> {ok, matchstream_match:id()} | none | unavailable.
+running(mnesia) ->
+    try lists:search(fun is_running/1, lists:sort(mnesia:dirty_all_keys(?MATCHES))) of
+        {value, Id} -> {ok, Id};
+        false -> none
+    catch exit:{aborted, _} -> unavailable
+    end.
+
+%% Its last event stands before all that are greater than numbers, and the first one is a start, or the end.
+is_running(Id) ->
+    case mnesia:dirty_prev(?EVENTS, {Id, none}) of
+        {Id, _} = Last -> lists:all(fun({_, _, #{kind := Kind}}) -> not matchstream_match:is_end(Kind) end, mnesia:dirty_read(?EVENTS, Last));
+        _ -> false
+    end.
+
+%% @private
+-spec apart(mnesia) -> [node()].
+apart(mnesia) ->
+    Known = mnesia:system_info(db_nodes),
+    Running = mnesia:system_info(running_db_nodes),
+    case 2 * length(Running) > length(Known) of
+        true -> [];
+        false -> [Node || Node <- Known -- Running, lists:member(Node, nodes()), has_tables(Node)]
     end.

@@ -2,20 +2,27 @@
 %% @doc Matches in Redis, by the client library eredis, which Debian has as erlang-redis-client.
 %%
 %% A match is the key `matchstream:match:ID', its events are the list `matchstream:events:ID', and the set
-%% `matchstream:matches' has all names. An event goes to the end of the list if that has one less than its number; both is one
+%% `matchstream:matches' has all names, `matchstream:running' those of matches that have begun and not ended. An event goes to the end of the list if that has one less than its number; both is one
 %% step in Redis, so it is one for all nodes. What is kept is as safe as Redis is set up to be: {@link matchstream_redis} has
 %% it write to disk before it answers.
 -module(matchstream_store_redis).
 -behaviour(matchstream_store).
 
--export([open/1, create/3, append/3, read/3, matches/1]).
+-export([open/1, create/4, append/3, read/4, matches/1, running/1, apart/1]).
 
 -define(ANSWER_MS, 5000).
 -define(AGAIN_MS, 100).
 -define(CONNECTIONS, 8).
 
--define(CREATE, "if redis.call('SETNX', KEYS[1], ARGV[1]) == 1 then redis.call('SADD', KEYS[2], ARGV[2]) return 1 else return 0 end").
--define(APPEND, "if redis.call('LLEN', KEYS[1]) == tonumber(ARGV[1]) - 1 then redis.call('RPUSH', KEYS[1], ARGV[2]) return 1 else return 0 end").
+-define(CREATE,
+    "if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end "
+    "if redis.call('SCARD', KEYS[2]) >= tonumber(ARGV[3]) then return 2 end "
+    "redis.call('SET', KEYS[1], ARGV[1]) redis.call('SADD', KEYS[2], ARGV[2]) return 1"
+).
+-define(APPEND,
+    "if redis.call('LLEN', KEYS[1]) ~= tonumber(ARGV[1]) - 1 then return 0 end "
+    "redis.call('RPUSH', KEYS[1], ARGV[2]) redis.call(ARGV[3], KEYS[2], ARGV[4]) return 1"
+).
 
 %% @private
 -spec open(matchstream_store:options()) -> {ok, [pid(), ...]} | {error, term()}.
@@ -41,30 +48,33 @@ gave_up(Connections, Why) ->
     {error, Why}.
 
 %% @private
--spec create(matchstream_match:id(), matchstream_match:about(), pid()) -> ok | exists | unavailable.
-create(Id, About, Connection) ->
-    case ask(["EVAL", ?CREATE, "2", key(match, Id), "matchstream:matches", term_to_binary(About), Id], Connection) of
+-spec create(matchstream_match:id(), matchstream_match:about(), pos_integer(), pid()) -> ok | exists | full | unavailable.
+create(Id, About, Most, Connection) ->
+    case ask(["EVAL", ?CREATE, "2", key(match, Id), "matchstream:matches", term_to_binary(About), Id, integer_to_list(Most)], Connection) of
         {ok, <<"1">>} -> ok;
         {ok, <<"0">>} -> exists;
+        {ok, <<"2">>} -> full;
         unavailable -> unavailable
     end.
 
 %% @private
 -spec append(matchstream_match:id(), matchstream_match:event(), pid()) -> ok | taken | unavailable.
-append(Id, #{seq := Seq} = Event, Connection) ->
-    case ask(["EVAL", ?APPEND, "1", key(events, Id), integer_to_list(Seq), term_to_binary(Event)], Connection) of
+append(Id, #{seq := Seq, kind := Kind} = Event, Connection) ->
+    Running = case matchstream_match:is_end(Kind) of true -> "SREM"; false -> "SADD" end,
+    case ask(["EVAL", ?APPEND, "2", key(events, Id), "matchstream:running", integer_to_list(Seq), term_to_binary(Event), Running, Id], Connection) of
         {ok, <<"1">>} -> ok;
         {ok, <<"0">>} -> taken;
         unavailable -> unavailable
     end.
 
 %% @private
--spec read(matchstream_match:id(), non_neg_integer(), pid()) -> {ok, matchstream_match:about(), [matchstream_match:event()]} | none | unavailable.
-read(Id, After, Connection) ->
+-spec read(matchstream_match:id(), non_neg_integer(), matchstream_store:up_to(), pid()) -> {ok, matchstream_match:about(), [matchstream_match:event()]} | none | unavailable.
+read(Id, After, UpTo, Connection) ->
     case ask(["GET", key(match, Id)], Connection) of
         {ok, undefined} -> none;
         {ok, About} ->
-            case ask(["LRANGE", key(events, Id), integer_to_list(After), "-1"], Connection) of
+            Last = case UpTo of infinity -> -1; _ -> UpTo - 1 end,
+            case ask(["LRANGE", key(events, Id), integer_to_list(After), integer_to_list(Last)], Connection) of
                 {ok, Events} -> {ok, binary_to_term(About), [binary_to_term(Event) || Event <- Events]};
                 unavailable -> unavailable
             end;
@@ -74,6 +84,19 @@ read(Id, After, Connection) ->
 %% @private
 -spec matches(pid()) -> {ok, [matchstream_match:id()]} | unavailable.
 matches(Connection) -> ask(["SMEMBERS", "matchstream:matches"], Connection).
+
+%% @private
+-spec running(pid()) -> {ok, matchstream_match:id()} | none | unavailable.
+running(Connection) ->
+    case ask(["SORT", "matchstream:running", "ALPHA", "LIMIT", "0", "1"], Connection) of
+        {ok, [Id]} -> {ok, Id};
+        {ok, []} -> none;
+        unavailable -> unavailable
+    end.
+
+%% @private All nodes have the one Redis.
+-spec apart(pid()) -> [].
+apart(_) -> [].
 
 key(What, Id) -> ["matchstream:", atom_to_list(What), $:, Id].
 
