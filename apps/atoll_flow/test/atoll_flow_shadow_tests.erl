@@ -179,5 +179,6 @@ what_was_kept_wrongly_is_told_in_a_sentence_test_() ->
      || {Term, Sentence} <- [
             {other, "what was kept of the agents cannot be read: other"},
             {{Tag, 1, Kept#{owners := [{a, {free, b}}]}}, "what was kept of the agents gives a an owner that it cannot have, or none"},
+            {{Tag, 1, Kept#{free := ["x", c], owners := [{"x", {free, "x"}} | maps:get(owners, Kept)], agents := [{{free, "x"}, 9} | maps:get(agents, Kept)]}}, "what was kept of the agents gives \"x\" an owner that it cannot have, or none"},
             {{Tag, 1, Kept#{agents := [{{group, g1}, 4}]}}, "what was kept of the agents has one too many, or lacks one: {free,c}"}
         ]].
