@@ -378,7 +378,7 @@ apart(Place) -> #{reporter => atoll_flow_place, options => Place, called => "Wha
 
 wanted(#state{options = Options, loaded = Loaded}) ->
     Else = #{trace => maps:get(trace, Options, false), by => maps:get(by, Options, any), limit => maps:get(limit, Options, ?LIMIT), load => false},
-    maps:merge(#{else => Else}, maps:from_list([{Node, Else#{load := true}} || Node <- maps:values(Loaded)])).
+    maps:merge(#{others => Else}, maps:from_list([{Node, Else#{load := true}} || Node <- maps:values(Loaded)])).
 
 told_wants(#state{places = Places, turn = Turn0} = State) ->
     {Turn, Wants} = {Turn0 + 1, wanted(State)},

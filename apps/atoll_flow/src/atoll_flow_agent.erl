@@ -21,8 +21,8 @@
     version := term()
 }.
 
-%% Of a node, or else.
--type wants() :: #{node() | else => atoll_flow_probe:wants()}.
+%% Of a node, and of the others.
+-type wants() :: #{node() | others => atoll_flow_probe:wants()}.
 
 -type order() ::
     {configure, atoll_flow_shadow:token(), [atoll_flow_shadow:owned()]}
@@ -107,7 +107,7 @@ seen(Node, Is, #state{agent = Agent, place = Place, eyes = Eyes, turn = Turn, wa
     Begun = Options#{node => Node, place => Place, tell => fun(Told) -> Place ! {flow, Agent, {Node, Told}} end, is => Is, turn => Turn, wants => of_node(Node, Wants)},
     State#state{eyes = Eyes#{Node => spawn_link(fun() -> looking(Begun) end)}}.
 
-of_node(Node, #{else := Else} = Wants) -> maps:get(Node, Wants, Else).
+of_node(Node, #{others := Others} = Wants) -> maps:get(Node, Wants, Others).
 
 looking(#{is := Was, period := Period, turn := Turn, tell := Tell} = Eye) ->
     Begun = erlang:monotonic_time(millisecond),

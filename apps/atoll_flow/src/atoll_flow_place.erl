@@ -43,7 +43,7 @@
     owned = #{} :: #{atoll_flow_shadow:agent() => [node()]},
     %% Where this place may be known; those that nobody owns have a timer.
     known = #{} :: #{node() => owned | reference()},
-    wants = {0, #{else => #{trace => false, by => any, limit => 1, load => false}}} :: {Turn :: non_neg_integer(), atoll_flow_agent:wants()},
+    wants = {0, #{others => #{trace => false, by => any, limit => 1, load => false}}} :: {Turn :: non_neg_integer(), atoll_flow_agent:wants()},
     looks = #{} :: #{node() => {atoll_flow_shadow:agent(), Turn :: non_neg_integer(), atoll_flow_probe:look()}},
     events = [] :: [event()],
     omitted = 0 :: non_neg_integer()

@@ -44,7 +44,7 @@ what_tracing_costs_is_measured(_Config) ->
 loss(Name, Kind, Options, Load, Seconds) ->
     Cluster = atoll_cluster_owned:start(#{
         nodes => 2, hosts => [#{address => {127, 0, 0, 1}, wrap => ["taskset", "-c", "0"]}],
-        args => ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind," ++ Kind ++ "}]", "+S", "1:1", "+SDio", "1", "+A", "1", "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"]
+        args => ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{stock,accept},{kind," ++ Kind ++ "}]", "+S", "1:1", "+SDio", "1", "+A", "1", "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"]
     }),
     try
         [A, B] = Nodes = atoll_cluster:nodes(Cluster),

@@ -4,6 +4,9 @@
 
 -export([options/0, seconds/3, observing/3, text/2, json/3, csv/2, said/1]).
 
+%% Who waits ends with exit/1 by design.
+-dialyzer({nowarn_function, first/1}).
+
 -define(FIRST_MS, 30000).
 
 %% @doc Options of all of them, beside which cluster.
