@@ -53,7 +53,7 @@ what_comes_in_a_rhythm_is_in_as_many_windows_as_it_is_long_test() ->
 
 limits_may_change_test() ->
     #{governor := Governor0, now := Now} = simulated([{9000, 1000}], 1.0e6),
-    Governor = atoll_flow_governor:limited(?LIMITS#{limit := 1000}, Governor0),
+    Governor = atoll_flow_governor:limited(maps:put(limit, 1000, ?LIMITS), Governor0),
     ?assertMatch({close, _}, atoll_flow_governor:step({seen, 2000, 0}, Now + 200000, Governor)).
 
 no_more_wait_than_the_backlog_and_what_comes_in_a_moment_test() ->
