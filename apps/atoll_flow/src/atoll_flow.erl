@@ -7,7 +7,8 @@
 %%
 %% Promised: whoever asks nodes is a hidden node, and no two observed nodes are connected by it. What an agent says of a node that
 %% it does not own any more is not heard. Agents that are lost are replaced. When the process ends, in whatever way, agents and
-%% probes go.
+%% probes go. Where none can be started at all it ends, with `{shutdown, {unable, Sentence}}'; otherwise they are tried again after a
+%% second, then two, up to a minute.
 %%
 %% Subscribers get `{atoll_flow, Flow, Frame}' five times a second, without a bound: who does not read is to be no subscriber.
 -module(atoll_flow).
@@ -35,17 +36,24 @@
 
 -type status() :: #{
     %% How each node is: not looked at yet, or whose looks fail and why.
-    nodes := [{node(), up | down | unknown | busy | timeout | refused | other_version}],
-    %% Which part of the time was traced, by node.
-    shares := [{node(), float()}],
+    nodes := [{node(), state()}],
+    %% Which part of the time was traced since this looks, by node, and how many of its messages are estimates; 1.0 and none if all was
+    %% traced.
+    shares := [{node(), float(), Estimated :: non_neg_integer()}],
+    %% Of which only a part of the time is traced now.
+    sampled := [node()],
     %% Messages that were traced, and the most that waited to be counted, of all nodes.
     seen := non_neg_integer(),
     longest := non_neg_integer(),
     agents_lost := non_neg_integer(),
+    %% Events that were left out since too many came at once, and nodes since there are too many.
     omitted := non_neg_integer(),
+    beyond := non_neg_integer(),
     %% Why the shadow network could not be kept the last time.
     not_kept := none | unicode:chardata()
 }.
+
+-type state() :: up | down | unknown | busy | timeout | refused | other_version | unreached.
 
 -record(state, {
     view_name :: string(),
@@ -55,13 +63,20 @@
     %% By host; `here' is where nothing says more.
     places = #{} :: #{here | string() => pid()},
     agents = #{} :: #{atoll_flow_shadow:agent() => here | string()},
+    %% How often in a row a place has ended before it said anything; and those that are started again after a while.
+    tries = #{} :: #{here | string() => pos_integer()},
+    waiting = #{} :: #{here | string() => []},
     said = #{} :: #{node() => [{term(), [node()]}] | none},
     known = [] :: [node()],
+    %% Since when each is down, and how many were found beyond the most.
+    downs = #{} :: #{node() => integer()},
+    beyond = 0 :: non_neg_integer(),
     %% The groups in which each was last, if it is in none any more: what it was sent until then was sent there.
     were = #{} :: #{node() => [term()]},
     sums :: atoll_flow_sums:sums(),
-    states = #{} :: #{node() => up | down | busy | timeout | refused | other_version},
-    tracing = #{} :: #{node() => map()},
+    states = #{} :: #{node() => state()},
+    tracing = #{} :: #{node() => atoll_flow_probe:tracing()},
+    shares = #{} :: #{node() => atoll_flow_share:share()},
     loads = #{} :: #{node() => atoll_flow_probe:load()},
     migrated = #{} :: #{node() => #{{pos_integer(), pos_integer()} => pos_integer()}},
     %% Whose load is wanted, by whom.
@@ -79,7 +94,10 @@
 -define(PERIOD_MS, 200).
 -define(LIMIT, 100000).
 -define(MOST_NODES, 2000).
--define(STOP_MS, 10000).
+-define(FORGET_MS, 3600000).
+-define(STOP_MS, 5000).
+-define(AGAIN_MS, 1000).
+-define(MOST_AGAIN_MS, 60000).
 
 %% @doc Begins to observe. If no node of the cluster can be reached, says why in a sentence.
 -spec start_link(atoll_view:target(), options()) -> {ok, pid()} | {error, {unable, unicode:chardata()}}.
@@ -191,28 +209,28 @@ handle_cast(Message, _) -> error({unknown_message, Message}).
 
 %% @private
 -spec handle_info(Message, #state{}) -> {noreply, #state{}} | {stop, term(), #state{}} when
-    Message :: frame | {report, pid(), atoll_flow_place:report()} | {'EXIT', pid(), term()} | {'DOWN', reference(), process, pid(), term()}.
+    Message :: frame | {report, pid(), atoll_flow_place:report()} | {again, here | string()} | {'EXIT', pid(), term()} | {'DOWN', reference(), process, pid(), term()}.
 handle_info(frame, State) ->
     _ = erlang:send_after(?PERIOD_MS, self(), frame),
     {noreply, framed(State)};
 handle_info({report, Place, #{looks := Looks, events := Events, agents := Agents, omitted := Omitted}}, #state{places = Places, omitted = All} = State0) ->
-    case lists:member(Place, maps:values(Places)) of
-        true ->
+    case [Host || {Host, Is} <- maps:to_list(Places), Is =:= Place] of
+        [Host] ->
             Place ! {next, self()},
-            State1 = lists:foldl(fun happened/2, State0#state{omitted = All#{Place => Omitted}}, Events),
+            State1 = lists:foldl(fun happened/2, State0#state{omitted = All#{Place => Omitted}, tries = maps:remove(Host, State0#state.tries)}, Events),
             State2 = lists:foldl(fun looked/2, State1, Looks),
             %% Orders may be under way to it: then it is told once more what it is about to have.
             State = lists:foldl(fun({Agent, Token}, Acc) -> stepped({agent_up, Agent, Token}, Acc) end, State2, Agents),
             {noreply, settled(pictured(State0, State))};
         %% It has been replaced.
-        false ->
+        [] ->
             {noreply, State0}
     end;
-handle_info({'EXIT', Pid, Reason}, #state{places = Places, agents = Agents} = State) ->
+handle_info({again, Host}, #state{waiting = Waiting} = State) ->
+    {noreply, lists:foldl(fun(Agent, Acc) -> stepped({agent_lost, Agent}, Acc) end, State#state{waiting = maps:remove(Host, Waiting)}, at(Host, State))};
+handle_info({'EXIT', Pid, Reason}, #state{places = Places} = State) ->
     case [Host || {Host, Is} <- maps:to_list(Places), Is =:= Pid] of
-        [Host] ->
-            Lost = [Agent || {Agent, At} <- maps:to_list(Agents), At =:= Host],
-            {noreply, lists:foldl(fun lost/2, State#state{places = maps:remove(Host, Places)}, Lost)};
+        [Host] -> placeless(Host, Reason, State#state{places = maps:remove(Host, Places)});
         [] when Reason =:= normal -> {noreply, State};
         [] -> {stop, Reason, State}
     end;
@@ -223,7 +241,29 @@ handle_info({'DOWN', _, process, Pid, _}, State) ->
 -spec terminate(term(), #state{}) -> ok.
 terminate(_, #state{places = Places}) ->
     Refs = [begin true = exit(Pid, shutdown), monitor(process, Pid) end || Pid <- maps:values(Places)],
-    lists:foreach(fun(Ref) -> receive {'DOWN', Ref, process, _, _} -> ok after ?STOP_MS -> ok end end, Refs).
+    lists:foreach(fun(Ref) -> receive {'DOWN', Ref, process, _, _} -> ok after ?STOP_MS -> ok end end, Refs),
+    lists:foreach(fun(Pid) -> exit(Pid, kill) end, maps:values(Places)).
+
+%% A place has ended: it is started again, with all its agents.
+placeless(Host, Reason, #state{tries = Tries0, waiting = Waiting, agents = Agents, shadow = Shadow, states = States, looks = Looks, lost = Lost} = State) ->
+    Its = at(Host, State),
+    case Reason of
+        {shutdown, {unable, _}} ->
+            N = maps:get(Host, Tries0, 0) + 1,
+            Tries = Tries0#{Host => N},
+            case map_size(Looks) =:= 0 andalso lists:all(fun(At) -> is_map_key(At, Tries) end, maps:values(Agents)) of
+                true ->
+                    {stop, Reason, State};
+                false ->
+                    _ = erlang:send_after(min(?MOST_AGAIN_MS, ?AGAIN_MS bsl min(N - 1, 10)), self(), {again, Host}),
+                    Unreached = maps:from_keys([Node || {Node, Agent} <- maps:to_list(atoll_flow_shadow:owners(Shadow)), lists:member(Agent, Its)], unreached),
+                    {noreply, settled(State#state{tries = Tries, waiting = Waiting#{Host => []}, states = maps:merge(States, Unreached), lost = Lost + length(Its)})}
+            end;
+        _ ->
+            {noreply, lists:foldl(fun lost/2, State, Its)}
+    end.
+
+at(Host, #state{agents = Agents}) -> [Agent || {Agent, At} <- maps:to_list(Agents), At =:= Host].
 
 lost(Agent, #state{lost = Lost} = State) -> stepped({agent_lost, Agent}, State#state{lost = Lost + 1}).
 
@@ -232,8 +272,11 @@ happened({not_seen, _, Node, Why}, #state{states = States} = State) -> State#sta
 happened({What, Agent, Node}, #state{shadow = Shadow, states = States, tracing = Tracing} = State) ->
     case atoll_flow_shadow:owner(Node, Shadow) of
         {ok, Agent} ->
-            Is = case What of node_up -> up; node_down -> down end,
-            stepped({What, Node}, State#state{states = States#{Node => Is}, tracing = maps:remove(Node, Tracing)});
+            {Is, Downs} = case What of
+                node_up -> {up, maps:remove(Node, State#state.downs)};
+                node_down -> {down, (State#state.downs)#{Node => erlang:monotonic_time(millisecond)}}
+            end,
+            stepped({What, Node}, State#state{states = States#{Node => Is}, downs = Downs, tracing = maps:remove(Node, Tracing)});
         _ -> State
     end.
 
@@ -241,19 +284,30 @@ happened({What, Agent, Node}, #state{shadow = Shadow, states = States, tracing =
 looked({Agent, Node, Turn, #{groups := Groups, peers := Peers, tracing := Tracing, load := Load} = Look}, #state{shadow = Shadow, sums = Sums, said = Said, known = Known, states = States, looks = Looks, loads = Loads, were = Were} = State0) ->
     case atoll_flow_shadow:owner(Node, Shadow) of
         {ok, Agent} ->
-            State = migrated(Node, Load, State0),
+            #state{downs = Downs} = State = migrated(Node, Load, State0),
+            Gone = [Is || {Is, Since} <- maps:to_list(Downs), erlang:monotonic_time(millisecond) - Since > ?FORGET_MS],
+            {Now, Beyond} = found(Peers, lists:subtract(Known, Gone)),
             State#state{
                 sums = atoll_flow_sums:looked(Node, Look, fun(Peer) -> groups_of(Peer, Shadow, Were) end, Sums),
                 were = case Groups of [_ | _] -> Were#{Node => [Group || {Group, _} <- Groups]}; _ -> Were end,
                 said = Said#{Node => Groups},
-                known = lists:sublist(lists:umerge(Known, lists:usort(Peers)), ?MOST_NODES),
-                states = States#{Node => case Tracing of busy -> busy; _ -> up end},
+                known = Now,
+                downs = maps:without(Gone, Downs),
+                states = (maps:without(Gone, States))#{Node => case Tracing of busy -> busy; _ -> up end},
+                beyond = max(State0#state.beyond, Beyond),
                 tracing = case Tracing of #{} -> (State#state.tracing)#{Node => Tracing}; _ -> maps:remove(Node, State#state.tracing) end,
+                shares = case Tracing of #{} -> (State#state.shares)#{Node => atoll_flow_share:looked(Tracing, maps:get(Node, State#state.shares, none))}; _ -> State#state.shares end,
                 loads = case Load of none -> maps:remove(Node, Loads); _ -> Loads#{Node => Load} end,
                 looks = Looks#{Node => Turn}
             };
         _ -> State0
     end.
+
+%% Whoever came first is observed. One that is down and that nobody is connected with is forgotten after an hour.
+found(Peers, Known) ->
+    New = lists:subtract(lists:usort(Peers), Known),
+    {In, Out} = lists:split(min(length(New), max(0, ?MOST_NODES - length(Known))), New),
+    {lists:umerge(Known, In), length(Out)}.
 
 groups_of(Node, Shadow, Were) ->
     case [Group || {Group, Nodes} <- atoll_flow_shadow:groups(Shadow), lists:member(Node, Nodes)] of
@@ -284,10 +338,10 @@ effect(keep, #state{options = #{keep := File}, shadow = Shadow} = State) ->
     State#state{not_kept = case atoll_flow_kept:write(File, Shadow) of ok -> none; {error, Sentence} -> Sentence end};
 effect(keep, State) ->
     State;
-effect({start, Agent, _, Owned} = Order, #state{agents = Agents} = State0) ->
+effect({start, Agent, _, Owned} = Order, #state{agents = Agents, waiting = Waiting} = State0) ->
     Host = host(Owned, State0),
-    #state{places = #{Host := Place}} = State = placed(Host, State0),
-    Place ! {flow, Order},
+    #state{places = Places} = State = case is_map_key(Host, Waiting) of true -> State0; false -> placed(Host, State0) end,
+    _ = [Place ! {flow, Order} || #{Host := Place} <- [Places]],
     State#state{agents = Agents#{Agent => Host}};
 effect(Order, #state{agents = Agents, places = Places} = State) ->
     Agent = element(2, Order),
@@ -312,17 +366,19 @@ placed(Host, #state{places = Places} = State) when is_map_key(Host, Places) -> S
 placed(Host, #state{places = Places, way = Way, options = Options} = State) ->
     Place = #{way => Way, agents => #{period => ?PERIOD_MS, code => atoll_view_put:code(atoll_flow_probe:modules()), version => atoll_flow_probe:version()}},
     {ok, Pid} = case {Host, Options} of
-        {here, #{apart := true}} -> atoll_flow_vm:start_link(#{place => Place});
-        {here, #{}} -> atoll_flow_place:start_link(Place);
-        {_, #{remote := Program}} -> atoll_flow_vm:start_link(#{place => Place, there => {Program, Host}})
+        {here, #{apart := true}} -> atoll_view_reporter_vm:start_link(apart(Place));
+        {here, #{}} -> atoll_view_reporter:start_link(atoll_flow_place, Place);
+        {_, #{remote := Program}} -> atoll_view_reporter_vm:start_link((apart(Place))#{there => {Program, Host, atoll_flow_place:modules()}})
     end,
     Pid ! {flow, {wants, State#state.turn, wanted(State)}},
     Pid ! {next, self()},
     State#state{places = Places#{Host => Pid}}.
 
+apart(Place) -> #{reporter => atoll_flow_place, options => Place, called => "What observes traffic"}.
+
 wanted(#state{options = Options, loaded = Loaded}) ->
     Else = #{trace => maps:get(trace, Options, false), by => maps:get(by, Options, any), limit => maps:get(limit, Options, ?LIMIT), load => false},
-    maps:merge(#{else => Else}, maps:from_list([{Node, Else#{load := true}} || Node <- maps:values(Loaded)])).
+    maps:merge(#{others => Else}, maps:from_list([{Node, Else#{load := true}} || Node <- maps:values(Loaded)])).
 
 told_wants(#state{places = Places, turn = Turn0} = State) ->
     {Turn, Wants} = {Turn0 + 1, wanted(State)},
@@ -349,7 +405,7 @@ settled(#state{settling = Settling, looks = Looks, states = States, shadow = Sha
 framed(#state{subscribers = Subscribers} = State) when map_size(Subscribers) =:= 0 ->
     {_, Sums} = atoll_flow_sums:fresh(State#state.sums),
     State#state{sums = Sums, migrated = #{}};
-framed(#state{subscribers = Subscribers, shadow = Shadow, sums = Sums0, states = States, options = Options, tracing = Tracing, loads = Loads, migrated = Migrated} = State) ->
+framed(#state{subscribers = Subscribers, shadow = Shadow, sums = Sums0, states = States, options = Options, loads = Loads, migrated = Migrated} = State) ->
     {Fresh, Sums} = atoll_flow_sums:fresh(Sums0),
     Trace = maps:get(trace, Options, false),
     Frame = #{
@@ -359,12 +415,14 @@ framed(#state{subscribers = Subscribers, shadow = Shadow, sums = Sums0, states =
         down => lists:sort([Node || {Node, down} <- maps:to_list(States), is_map_key(Node, atoll_flow_shadow:owners(Shadow))]),
         counts => case Trace of true -> messages; false -> packets end,
         edges => edges(Trace, Fresh),
-        shares => [{Node, Share} || {Node, #{share := Share, whole := false}} <- lists:sort(maps:to_list(Tracing))],
+        shares => [{Node, Part} || {Node, Share} <- traced_now(State), Part <- [atoll_flow_share:fresh(Share)], Part < 1],
         loads => [{Node, Load#{migrations := [{From, To, N} || {{From, To}, N} <- lists:sort(maps:to_list(maps:get(Node, Migrated, #{}))), N > 0]}} || {Node, Load} <- lists:sort(maps:to_list(Loads))]
     },
     Self = self(),
     lists:foreach(fun(Pid) -> Pid ! {?MODULE, Self, Frame} end, maps:keys(Subscribers)),
     State#state{sums = Sums, migrated = #{}}.
+
+traced_now(#state{tracing = Tracing, shares = Shares}) -> lists:sort(maps:to_list(maps:with(maps:keys(Tracing), Shares))).
 
 edges(Trace, Fresh) ->
     Edges = lists:foldl(fun({{From, To, _, Kind, _}, {Count, Bytes}}, Acc) when (Kind =/= wire) =:= Trace ->
@@ -373,12 +431,13 @@ edges(Trace, Fresh) ->
     end, #{}, Fresh),
     [{From, To, Count, Bytes} || {{From, To}, {Count, Bytes}} <- lists:sort(maps:to_list(Edges)), Count > 0 orelse Bytes > 0].
 
-status_of(#state{shadow = Shadow, states = States, tracing = Tracing, lost = Lost, omitted = Omitted, not_kept = NotKept}) ->
+status_of(#state{shadow = Shadow, states = States, tracing = Tracing, shares = Shares, lost = Lost, omitted = Omitted, not_kept = NotKept} = State) ->
     Nodes = lists:sort(maps:keys(atoll_flow_shadow:owners(Shadow))),
     #{
         nodes => [{Node, maps:get(Node, States, unknown)} || Node <- Nodes],
-        shares => [{Node, Share} || {Node, #{share := Share}} <- lists:sort(maps:to_list(Tracing))],
+        shares => [{Node, atoll_flow_share:all(Share), atoll_flow_share:estimated(Share)} || {Node, Share} <- lists:sort(maps:to_list(Shares))],
+        sampled => [Node || {Node, Share} <- traced_now(State), atoll_flow_share:is_sampled(Share)],
         seen => lists:sum([Seen || #{seen := Seen} <- maps:values(Tracing)]),
         longest => lists:max([0 | [Longest || #{longest := Longest} <- maps:values(Tracing)]]),
-        agents_lost => Lost, omitted => lists:sum(maps:values(Omitted)), not_kept => NotKept
+        agents_lost => Lost, beyond => State#state.beyond, omitted => lists:sum(maps:values(Omitted)), not_kept => NotKept
     }.

@@ -1,14 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc An agent of the shadow network: asks the probes of the nodes that it owns, once in a period, and tells its place what
 %% they say. Each node is asked by a process of its own, so one that hangs holds up no other. A node that is lost is looked for once a
-%% second until it is back, and is then traced again. When an agent ends, in whatever way, so do these processes, and the probes
-%% that nobody else asks.
+%% second until it is back, and is then traced again. When an agent ends, in whatever way, so do these processes.
+%%
+%% What probes monitor is its place, not the agent: so a probe goes on counting when its node gets another owner, and nothing is lost.
 -module(atoll_flow_agent).
 
 -behaviour(gen_server).
 
 -export([start_link/5, order/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([options/0, order/0, wants/0]).
 
@@ -20,8 +21,8 @@
     version := term()
 }.
 
-%% Of a node, or else.
--type wants() :: #{node() | else => atoll_flow_probe:wants()}.
+%% Of a node, and of the others.
+-type wants() :: #{node() | others => atoll_flow_probe:wants()}.
 
 -type order() ::
     {configure, atoll_flow_shadow:token(), [atoll_flow_shadow:owned()]}
@@ -42,7 +43,6 @@
 -define(PROBE, atoll_flow_probe).
 -define(ANSWER_MS, 5000).
 -define(AGAIN_MS, 1000).
--define(LEAVE_MS, 1000).
 %% The one before it may be going.
 -define(TRIES, 5).
 
@@ -90,25 +90,13 @@ handle_info({'EXIT', Pid, Reason}, #state{eyes = Eyes} = State) ->
         {false, _} -> {stop, Reason, State}
     end.
 
-%% @private
--spec terminate(term(), #state{}) -> ok.
-terminate(_, #state{eyes = Eyes}) ->
-    %% All at once; who does not answer will see that they are gone.
-    Refs = [begin Eye ! stop, monitor(process, Eye) end || Eye <- maps:values(Eyes)],
-    Deadline = erlang:monotonic_time(millisecond) + 2 * ?LEAVE_MS,
-    lists:foreach(fun(Ref) ->
-        receive {'DOWN', Ref, process, _, _} -> ok
-        after max(0, Deadline - erlang:monotonic_time(millisecond)) -> ok
-        end
-    end, Refs).
-
 had(Token, #state{agent = Agent, place = Place} = State) ->
     Place ! {flow, Agent, {token, Token}},
     State#state{token = Token}.
 
 unseen(Node, #state{eyes = Eyes} = State) ->
     case maps:take(Node, Eyes) of
-        {Eye, Others} -> Eye ! stop, State#state{eyes = Others};
+        {Eye, Others} -> true = unlink(Eye), true = exit(Eye, kill), State#state{eyes = Others};
         error -> State
     end.
 
@@ -116,12 +104,12 @@ unseen(Node, #state{eyes = Eyes} = State) ->
 seen(Node, _, #state{eyes = Eyes} = State) when is_map_key(Node, Eyes) -> State;
 seen(Node, Is, #state{agent = Agent, place = Place, eyes = Eyes, turn = Turn, wants = Wants, options = Options} = State) ->
     ok = atoll_view_join:let_in([Node], get(cookie)),
-    Begun = Options#{node => Node, tell => fun(Told) -> Place ! {flow, Agent, {Node, Told}} end, is => Is, turn => Turn, wants => of_node(Node, Wants)},
+    Begun = Options#{node => Node, place => Place, tell => fun(Told) -> Place ! {flow, Agent, {Node, Told}} end, is => Is, turn => Turn, wants => of_node(Node, Wants)},
     State#state{eyes = Eyes#{Node => spawn_link(fun() -> looking(Begun) end)}}.
 
-of_node(Node, #{else := Else} = Wants) -> maps:get(Node, Wants, Else).
+of_node(Node, #{others := Others} = Wants) -> maps:get(Node, Wants, Others).
 
-looking(#{node := Node, is := Was, period := Period, turn := Turn, tell := Tell} = Eye) ->
+looking(#{is := Was, period := Period, turn := Turn, tell := Tell} = Eye) ->
     Begun = erlang:monotonic_time(millisecond),
     {Is, Next} = case looked(?TRIES, Eye) of
         {ok, Look} ->
@@ -136,23 +124,22 @@ looking(#{node := Node, is := Was, period := Period, turn := Turn, tell := Tell}
             _ = Tell({not_seen, Not}),
             {Was, Begun + ?AGAIN_MS}
     end,
-    waiting(Next, Node, Eye#{is := Is}).
+    waiting(Next, Eye#{is := Is}).
 
-waiting(Next, Node, Eye) ->
+waiting(Next, Eye) ->
     receive
-        {wants, Turn, Wants} -> waiting(erlang:monotonic_time(millisecond), Node, Eye#{turn := Turn, wants := Wants});
-        stop -> _ = atoll_view_put:ask(Node, ?PROBE, {leave, self()}, ?LEAVE_MS)
+        {wants, Turn, Wants} -> waiting(erlang:monotonic_time(millisecond), Eye#{turn := Turn, wants := Wants})
     after max(0, Next - erlang:monotonic_time(millisecond)) -> looking(Eye)
     end.
 
 looked(0, _) ->
     refused;
-looked(Tries, #{node := Node, code := Code, version := Version, wants := Wants} = Eye) ->
-    case atoll_view_put:ask(Node, ?PROBE, {look, self(), Version, Wants}, ?ANSWER_MS) of
+looked(Tries, #{node := Node, place := Place, code := Code, version := Version, wants := Wants} = Eye) ->
+    case atoll_view_put:ask(Node, ?PROBE, {look, Place, Version, Wants}, ?ANSWER_MS) of
         {ok, {ok, Look}} -> {ok, Look};
         {ok, {error, other_version}} -> other_version;
         gone ->
-            case atoll_view_put:put(Node, Code, ?PROBE, ?ANSWER_MS) of
+            case atoll_view_put:put(Node, Code, ?PROBE, Place, ?ANSWER_MS) of
                 ok -> looked(Tries - 1, Eye);
                 {error, {not_loaded, _}} -> refused;
                 {error, Not} -> Not

@@ -2,12 +2,12 @@
 %% @doc What a node has sent to which others, of which kind and by whom. Pure.
 %%
 %% While all is traced, counts are exact. While only windows of the time are, each window's counts are taken for the time
-%% from one window's end to the next one's, by what the connection with that node has carried: as many messages to a byte
-%% as in the window. So it does not matter that what is traced is slower than what is not. Where nobody knows what a connection has
-%% carried, the time is taken in its place.
+%% from one window's end to the next one's, by what the connection with that node has carried: as many messages to a packet
+%% as in the window, and as many of their bytes to one of its bytes. So it does not matter that what is traced is slower than what is not,
+%% nor that messages are large at other times. Where nobody knows what a connection has carried, the time is taken in its place.
 -module(atoll_flow_counts).
 
--export([new/1, add/6, opened/2, closed/2, folded/1, whole/2, totals/1]).
+-export([new/1, add/6, opened/2, closed/2, folded/1, whole/2, totals/1, estimated/1]).
 
 -export_type([counts/0, key/0, kind/0, meters/0, way/0]).
 
@@ -17,8 +17,9 @@
 %% By whom: a registered name, a module, or `any' where that was not asked.
 -type key() :: {Peer :: node(), way(), kind(), By :: atom()}.
 
-%% What each connection has carried, in bytes, at a moment; and the moment, for those of which nobody knows.
--type meters() :: {Time :: integer(), #{node() => non_neg_integer()}}.
+%% What each connection has carried at a moment; and the moment, for those of which nobody knows. Where packets are not known, bytes stand
+%% for both.
+-type meters() :: {Time :: integer(), #{node() => {Packets :: non_neg_integer(), Bytes :: non_neg_integer()}}}.
 
 -record(counts, {
     total = #{} :: #{key() => {number(), number()}},
@@ -31,13 +32,15 @@
     complete = #{} :: #{node() => meter()},
     begun :: meters(),
     %% Of each node, the last window in which something was sent there, and how much its connection has carried in it.
-    rates = #{} :: #{node() => {[{key(), {pos_integer(), non_neg_integer()}}], {bytes | time | none, non_neg_integer()}}}
+    rates = #{} :: #{node() => {[{key(), {pos_integer(), non_neg_integer()}}], meter()}},
+    %% How many of the messages were taken from windows, and not seen.
+    estimated = 0 :: number()
 }).
 
 -opaque counts() :: #counts{}.
 
 -type sums() :: #{key() => {pos_integer(), non_neg_integer()}}.
--type meter() :: {bytes | time, integer()}.
+-type meter() :: {carried | time | none, Packets :: integer(), Bytes :: integer()}.
 
 %% What is beyond is counted as sent by `others'.
 -define(MOST, 5000).
@@ -81,35 +84,41 @@ folded(#counts{closed = Closed} = Counts) -> taken_for(Closed, Counts).
 whole(Meters, #counts{now = window} = Counts) -> (taken_for(Meters, Counts#counts{window = #{}}))#counts{now = all};
 whole(_, Counts) -> Counts.
 
-%% The window, for all the time until then since the counts of a node were complete. Of a node to which nothing was sent in it, by bytes, what was
-%% sent between two windows is taken from the last window in which something was.
-taken_for(Until, #counts{window = Window, total = Total, opened = Opened, closed = Closed, complete = Complete, begun = Begun, rates = Rates0} = Counts) ->
+%% The window, for all the time until then since the counts of a node were complete. Of a node to which nothing was sent in it, by what was
+%% carried, what was sent between two windows is taken from the last window in which something was.
+taken_for(Until, #counts{window = Window, total = Total, opened = Opened, closed = Closed, complete = Complete, begun = Begun, rates = Rates0, estimated = Estimated} = Counts) ->
     ByPeer = maps:groups_from_list(fun({{Peer, _, _, _}, _}) -> Peer end, maps:to_list(Window)),
     New = maps:map(fun(Peer, Sums) -> {Sums, span(meter(Peer, Opened, Closed), meter(Peer, Closed, Opened))} end, ByPeer),
-    Rates = maps:merge(maps:filter(fun(_, {_, Span}) -> element(1, Span) =:= bytes end, Rates0), New),
-    Factor = fun(Peer, {_, Span}) -> factor(Span, span(maps:get(Peer, Complete, meter(Peer, Begun, Closed)), meter(Peer, Until, Closed)), is_map_key(Peer, New)) end,
-    Taken = [{Key, Count * F, Size * F} || {Peer, {Sums, _} = Rate} <- maps:to_list(Rates), F <- [Factor(Peer, Rate)], F > 0, {Key, {Count, Size}} <- Sums],
+    Rates = maps:merge(maps:filter(fun(_, {_, Span}) -> element(1, Span) =:= carried end, Rates0), New),
+    Factors = fun(Peer, {_, Span}) -> factors(Span, span(maps:get(Peer, Complete, meter(Peer, Begun, Closed)), meter(Peer, Until, Closed)), is_map_key(Peer, New)) end,
+    Taken = [{Key, Count * OfPackets, Size * OfBytes, Count * OfPackets - case is_map_key(Peer, New) of true -> Count; false -> 0 end}
+             || {Peer, {Sums, _} = Rate} <- maps:to_list(Rates), {OfPackets, OfBytes} <- [Factors(Peer, Rate)], OfPackets > 0, {Key, {Count, Size}} <- Sums],
     Counts#counts{
         window = #{},
         rates = Rates,
-        total = lists:foldl(fun({Key, Count, Size}, Sums) -> summed(Key, Count, Size, Sums) end, Total, Taken),
+        total = lists:foldl(fun({Key, Count, Size, _}, Sums) -> summed(Key, Count, Size, Sums) end, Total, Taken),
+        estimated = Estimated + lists:sum([max(0, Unseen) || {_, _, _, Unseen} <- Taken]),
         complete = maps:merge(Complete, maps:map(fun(Peer, _) -> meter(Peer, Until, Closed) end, Rates))
     }.
 
-span({Unit, From}, {Unit, To}) when To > From -> {Unit, To - From};
-span(_, _) -> {none, 0}.
+span({Unit, Packets0, Bytes0}, {Unit, Packets, Bytes}) when Packets > Packets0 -> {Unit, Packets - Packets0, max(1, Bytes - Bytes0)};
+span(_, _) -> {none, 0, 0}.
 
 %% A connection that is a new one counts from 0 again: then a window is what it is.
-factor({Unit, Traced}, {Unit, All}, IsNew) when Unit =/= none, All > Traced; Unit =/= none, not IsNew -> All / Traced;
-factor(_, _, true) -> 1;
-factor(_, _, false) -> 0.
+factors({Unit, Traced, Bytes}, {Unit, All, AllBytes}, IsNew) when Unit =/= none, All > Traced; Unit =/= none, not IsNew -> {All / Traced, AllBytes / Bytes};
+factors(_, _, true) -> {1, 1};
+factors(_, _, false) -> {0, 0}.
 
-%% In bytes where the other moment knows them too.
+%% As it is known at the other moment too.
 meter(Peer, {Time, Known}, {_, Other}) ->
     case {Known, Other} of
-        {#{Peer := Bytes}, #{Peer := _}} -> {bytes, Bytes};
-        {#{}, #{}} -> {time, Time}
+        {#{Peer := {Packets, Bytes}}, #{Peer := _}} -> {carried, Packets, Bytes};
+        {#{}, #{}} -> {time, Time, Time}
     end.
+
+%% @doc How many of the messages were not seen, but taken from windows.
+-spec estimated(counts()) -> number().
+estimated(#counts{estimated = Estimated}) -> Estimated.
 
 %% @doc All that was sent, as far as it is known: whole numbers as long as all was traced.
 -spec totals(counts()) -> [{key(), Count :: number(), Bytes :: number()}].

@@ -14,12 +14,19 @@
 %% others the carrier knows.
 -spec connections() -> [{node(), Packets :: non_neg_integer() | unknown, Bytes :: non_neg_integer() | unknown}].
 connections() ->
-    Known = [{Node, carried(Controller)} || {Node, Controller} <- erlang:system_info(dist_ctrl), not is_view(Node)],
-    Others = case [Node || {Node, unknown} <- Known] =/= [] andalso erlang:function_exported(atoll, links, 0) of
-        true -> maps:from_list([{Node, carrier(Link)} || #{node := Node} = Link <- called(atoll, links)]);
+    Known = [{Node, Controller, carried(Controller)} || {Node, Controller} <- erlang:system_info(dist_ctrl), not is_view(Node)],
+    Others = case lists:keymember(unknown, 3, Known) andalso erlang:function_exported(atoll, links, 0) of
+        true -> maps:from_list([{Node, Link} || #{node := Node} = Link <- called(atoll, links, [])]);
         false -> #{}
     end,
-    [begin {Packets, Bytes} = case Is of unknown -> maps:get(Node, Others, {unknown, unknown}); _ -> Is end, {Node, Packets, Bytes} end || {Node, Is} <- Known].
+    [begin
+        {Packets, Bytes} = case {Is, Others} of
+            {unknown, #{Node := #{kind := Kind, bytes_out := Out}}} -> {packets(Kind, Node, Controller), Out};
+            {unknown, #{}} -> {unknown, unknown};
+            {_, _} -> Is
+        end,
+        {Node, Packets, Bytes}
+    end || {Node, Controller, Is} <- Known].
 
 carried(Port) when is_port(Port) ->
     case inet:getstat(Port, [send_cnt, send_oct]) of
@@ -29,10 +36,20 @@ carried(Port) when is_port(Port) ->
 carried(_) ->
     unknown.
 
-carrier(#{bytes_out := Bytes, channels := Channels}) -> {lists:sum([Packets || #{packets := Packets} <- maps:values(Channels)]), Bytes};
-carrier(#{bytes_out := Bytes}) -> {unknown, Bytes}.
+packets({lanes, _}, Node, _) ->
+    case called(atoll_dist, lanes, [Node]) of
+        {ok, #{lanes := Lanes}} -> lists:sum([Packets || #{packets := Packets} <- Lanes]);
+        _ -> unknown
+    end;
+packets(relay, _, Controller) ->
+    case called(atoll_dist, carried, [Controller]) of
+        {ok, {_In, Out}} -> Out;
+        _ -> unknown
+    end;
+packets(_, _, _) ->
+    unknown.
 
-called(M, F) -> apply(M, F, []).
+called(M, F, Args) -> apply(M, F, Args).
 
 %% @doc Whether a node is a program that looks.
 -spec is_view(node()) -> boolean().
@@ -41,7 +58,7 @@ is_view(Node) -> lists:prefix(?VIEWS, atom_to_list(Node)).
 %% @doc The groups of this node, of whatever implementation that is loaded.
 -spec groups() -> [{Group :: term(), [node()]}] | none.
 groups() ->
-    try [{Group, Nodes} || {Group, Nodes} <- called(s_group, own_s_groups)]
+    try [{Group, Nodes} || {Group, Nodes} <- called(s_group, own_s_groups, [])]
     catch _:_ -> none
     end.
 

@@ -3,11 +3,12 @@
 %% microseconds, and comes out what is to be done.
 %%
 %% Below `limit' messages a second it traces all the time. Above, it traces for a part of each period of 200 ms, so long that
-%% about as many are seen as the limit says, and a hundredth at least. When more than `backlog' wait to be counted it stops at
+%% about as many are seen as the limit says, and a hundredth at least. Where in the period that is goes on by the golden ratio, so that
+%% nothing which comes in a rhythm of its own falls into all windows or into none. When more than `backlog' wait to be counted it stops at
 %% once, whatever else. It traces all the time again when half of the limit has been enough for a second.
 -module(atoll_flow_governor).
 
--export([new/2, step/3, due/1, is_open/1, is_whole/1, share/2]).
+-export([new/2, limited/2, step/3, due/1, is_open/1, is_whole/1, traced/2]).
 
 -export_type([governor/0, limits/0, event/0, action/0]).
 
@@ -24,12 +25,15 @@
 
 -record(governor, {
     limits :: limits(),
-    phase = open :: open | draining | rests,
+    phase = open :: open | draining | rests | waits,
     %% Of a period; 1.0 is all of it.
     share = 1.0 :: float(),
     %% When this period and its window began.
     period :: integer(),
     opened :: integer(),
+    %% When the next one is to begin, and which one that is.
+    opens = 0 :: integer(),
+    turn = 0 :: non_neg_integer(),
     %% Seen in this window, or in this period where there is no other.
     seen = 0 :: non_neg_integer(),
     %% Periods in a row in which little was seen.
@@ -44,10 +48,15 @@
 -define(PERIOD_US, 200000).
 -define(FEWEST, 0.01).
 -define(CALM, 10).
+-define(GOLDEN, 0.6180339887498949).
 
 %% @doc It traces.
 -spec new(limits(), Now :: integer()) -> governor().
 new(Limits, Now) -> #governor{limits = Limits, period = Now, opened = Now, begun = Now}.
+
+%% @doc With other limits from now on.
+-spec limited(limits(), governor()) -> governor().
+limited(Limits, Governor) -> Governor#governor{limits = Limits}.
 
 %% @doc Something has happened, or it is {@link due/1}.
 -spec step(event(), Now :: integer(), governor()) -> {action(), governor()}.
@@ -78,7 +87,7 @@ open_share(Now, #governor{opened = Opened}) -> min(1.0, (Now - Opened) / ?PERIOD
 closed(Now, #governor{opened = Opened, traced = Traced} = Is) ->
     {close, Is#governor{phase = draining, traced = Traced + Now - Opened}}.
 
-%% A window begins with a period; the one before it has said how much there is.
+%% The window before has said how much there is.
 rested(Now, #governor{phase = rests, period = Period, limits = #{limit := Limit}, share = Share, seen = Seen, calm = Calm} = Is) when Now - Period >= ?PERIOD_US ->
     Rate = Seen / (Share * ?PERIOD_US) * 1000000,
     Quiet = case Rate * 2 < Limit of true -> Calm + 1; false -> 0 end,
@@ -87,7 +96,20 @@ rested(Now, #governor{phase = rests, period = Period, limits = #{limit := Limit}
         %% Half of the way, so that one burst is not all that counts.
         false -> max(?FEWEST, min(0.99, (Share + Limit / max(1.0, Rate)) / 2))
     end,
-    {open, Is#governor{phase = open, period = Now, opened = Now, seen = 0, share = Next, calm = case Next of 1.0 -> 0; _ -> Quiet end}};
+    Turn = Is#governor.turn + 1,
+    Part = Turn * ?GOLDEN - trunc(Turn * ?GOLDEN),
+    %% Anywhere in the period, over its end too: so each moment of it is in as many windows.
+    {Begins, Opens} = case Next of
+        1.0 -> {Now, Now};
+        _ when Now - Period < 2 * ?PERIOD_US -> {Period + ?PERIOD_US, Period + ?PERIOD_US + trunc(Part * ?PERIOD_US)};
+        _ -> {Now, Now + trunc(Part * ?PERIOD_US)}
+    end,
+    rested(Now, Is#governor{
+        phase = waits, period = Begins, opens = Opens, turn = Turn, seen = 0, share = Next,
+        calm = case Next of 1.0 -> 0; _ -> Quiet end
+    });
+rested(Now, #governor{phase = waits, opens = Opens} = Is) when Now >= Opens ->
+    {open, Is#governor{phase = open, opened = Now}};
 rested(_, Is) ->
     {none, Is}.
 
@@ -96,6 +118,7 @@ rested(_, Is) ->
 due(#governor{phase = open, share = 1.0, period = Period}) -> Period + ?PERIOD_US;
 due(#governor{phase = open, share = Share, opened = Opened}) -> Opened + ceil(Share * ?PERIOD_US);
 due(#governor{phase = rests, period = Period}) -> Period + ?PERIOD_US;
+due(#governor{phase = waits, opens = Opens}) -> Opens;
 due(#governor{phase = draining}) -> none.
 
 %% @doc Whether it traces.
@@ -106,9 +129,8 @@ is_open(#governor{phase = Phase}) -> Phase =:= open.
 -spec is_whole(governor()) -> boolean().
 is_whole(#governor{share = Share, phase = Phase}) -> Share =:= 1.0 andalso Phase =:= open.
 
-%% @doc Which part of the time was traced, from 0 to 1, since it began.
--spec share(Now :: integer(), governor()) -> float().
-share(Now, #governor{begun = Begun}) when Now =< Begun -> 1.0;
-share(Now, #governor{begun = Begun, traced = Traced, opened = Opened, phase = Phase}) ->
+%% @doc How many microseconds were traced since it began, and how many there were.
+-spec traced(Now :: integer(), governor()) -> {Traced :: non_neg_integer(), All :: non_neg_integer()}.
+traced(Now, #governor{begun = Begun, traced = Traced, opened = Opened, phase = Phase}) ->
     Open = case Phase of open -> Now - Opened; _ -> 0 end,
-    min(1.0, (Traced + Open) / (Now - Begun)).
+    {Traced + Open, Now - Begun}.

@@ -8,7 +8,7 @@
 %% @doc What was kept; all agents are to be started again.
 -spec read(file:filename()) -> {ok, [atoll_flow_shadow:effect()], atoll_flow_shadow:shadow()} | none | {error, unicode:chardata()}.
 read(File) ->
-    case file:consult(File) of
+    case consulted(File) of
         {ok, [Term]} ->
             case atoll_flow_shadow:restored(Term) of
                 {ok, _, _} = Restored -> Restored;
@@ -17,6 +17,12 @@ read(File) ->
         {ok, _} -> {error, [File, " is to have one term."]};
         {error, enoent} -> none;
         {error, Reason} -> {error, [File, " cannot be read: ", file:format_error(Reason), $.]}
+    end.
+
+%% One with bytes that are no text is an error of the function.
+consulted(File) ->
+    try file:consult(File)
+    catch error:_ -> {ok, []}
     end.
 
 %% @doc Keeps it.

@@ -1,16 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Where agents live: in this VM, or in one of its own near the nodes ({@link atoll_flow_vm}). It starts and stops agents as it
-%% is told, keeps the last look at each node and what else happened, and gives both to whoever asks.
-%%
-%% It gets `{flow, Order}', and `{next, To}' from who wants to know what is new: that one gets `{report, Place, Report}', once,
-%% after a moment if there is something, and after a second at the latest. What nobody asks for takes no more room than a look at
-%% each node and {@link event()}s, of which the last thousand are kept.
+%% @doc Where agents live: a reporter ({@link atoll_view_reporter}), in this VM or in one of its own near the nodes. It starts and
+%% stops agents as it is told by `{flow, Order}'. A node that none of them owns any more is left five seconds later, as an agent elsewhere
+%% may be about to go on with it, and at once when the place ends. It keeps the last look at each node and what else happened, and its reports are
+%% {@link report()}s. What nobody asks for takes no more room than a look at each node and {@link event()}s, of which the last
+%% thousand are kept.
 -module(atoll_flow_place).
 
--behaviour(gen_server).
+-behaviour(atoll_view_reporter).
 
--export([start_link/1, start/1, next/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([modules/0]).
+-export([begun/2, came/2, has_news/1, report/1, gathers/0, ended/1]).
 
 -export_type([options/0, order/0, report/0, event/0]).
 
@@ -40,106 +39,112 @@
     options :: options(),
     cookie :: atoll_view_join:cookie(),
     agents = #{} :: #{atoll_flow_shadow:agent() => {pid(), atoll_flow_shadow:token() | 0}},
-    wants = {0, #{else => #{trace => false, by => any, limit => 1, load => false}}} :: {Turn :: non_neg_integer(), atoll_flow_agent:wants()},
+    %% As they were ordered.
+    owned = #{} :: #{atoll_flow_shadow:agent() => [node()]},
+    %% Where this place may be known; those that nobody owns have a timer.
+    known = #{} :: #{node() => owned | reference()},
+    wants = {0, #{others => #{trace => false, by => any, limit => 1, load => false}}} :: {Turn :: non_neg_integer(), atoll_flow_agent:wants()},
     looks = #{} :: #{node() => {atoll_flow_shadow:agent(), Turn :: non_neg_integer(), atoll_flow_probe:look()}},
     events = [] :: [event()],
-    omitted = 0 :: non_neg_integer(),
-    next = none :: none | {pid(), soon | later, reference()}
+    omitted = 0 :: non_neg_integer()
 }).
 
 -define(MOST, 1000).
 -define(GATHER_MS, 20).
--define(PULSE_MS, 1000).
+-define(KEPT_MS, 5000).
+-define(LEAVE_MS, 2000).
 
-%% @doc In this VM.
--spec start_link(options()) -> {ok, pid()} | {error, {unable, unicode:chardata()}}.
-start_link(Options) -> told(gen_server:start_link(?MODULE, Options, [])).
-
-%% @doc The only one of a VM.
--spec start(options()) -> ok | {error, {unable, unicode:chardata()}}.
-start(Options) ->
-    case told(gen_server:start({local, ?MODULE}, ?MODULE, Options, [])) of
-        {ok, _} -> ok;
-        {error, _} = Error -> Error
-    end.
-
-told({ok, Pid}) -> {ok, Pid};
-told({error, {shutdown, {unable, Sentence}}}) -> {error, {unable, Sentence}}.
-
-%% @doc What is new, as the only one of this VM says.
--spec next(timeout()) -> report().
-next(Ms) ->
-    Ref = monitor(process, ?MODULE),
-    ?MODULE ! {next, self()},
-    receive
-        {report, _, Report} -> true = demonitor(Ref, [flush]), Report;
-        {'DOWN', Ref, process, _, Reason} -> exit(Reason)
-    after Ms -> exit(timeout)
-    end.
+%% @doc What it calls, for a host that does not have it.
+-spec modules() -> [module(), ...].
+modules() -> [atoll_flow_agent].
 
 %% @private
--spec init(options()) -> {ok, #state{}} | {stop, {shutdown, {unable, unicode:chardata()}}}.
-init(#{way := Way} = Options) ->
-    _ = process_flag(trap_exit, true),
-    case atoll_view_join:start(Way) of
-        {ok, Cookie} -> {ok, #state{options = Options, cookie = Cookie}};
-        {error, Sentence} -> {stop, {shutdown, {unable, Sentence}}}
-    end.
+-spec begun(options(), atoll_view_join:cookie()) -> #state{}.
+begun(Options, Cookie) -> #state{options = Options, cookie = Cookie}.
 
 %% @private
--spec handle_call(term(), gen_server:from(), #state{}) -> no_return().
-handle_call(Request, _From, _) -> error({unknown_call, Request}).
-
-%% @private
--spec handle_cast(term(), #state{}) -> no_return().
-handle_cast(Message, _) -> error({unknown_message, Message}).
-
-%% @private
--spec handle_info(Message, #state{}) -> {noreply, #state{}} | {stop, term(), #state{}} when
-    Message ::
-        {flow, order()}
-        | {flow, atoll_flow_shadow:agent(), {token, atoll_flow_shadow:token()} | {node(), term()}}
-        | {next, pid()}
-        | {timeout, reference(), tell}
-        | {'EXIT', pid(), term()}.
-handle_info({flow, Order}, State) ->
-    {noreply, done(Order, State)};
-handle_info({flow, Agent, {token, Token}}, #state{agents = Agents} = State) ->
-    case Agents of
-        #{Agent := {Pid, _}} -> {noreply, State#state{agents = Agents#{Agent := {Pid, Token}}}};
-        #{} -> {noreply, State}
+-spec came(Message, #state{}) -> {ok, #state{}} | {stop, term(), #state{}} when
+    Message :: {flow, order()} | {timeout, reference(), {leave, node()}} | {flow, atoll_flow_shadow:agent(), {token, atoll_flow_shadow:token()} | {node(), term()}} | {'EXIT', pid(), term()}.
+came({flow, Order}, State) ->
+    {ok, kept(had(Order, done(Order, State)))};
+came({timeout, Timer, {leave, Node}}, #state{known = Known} = State) ->
+    case Known of
+        #{Node := Timer} -> _ = leave(Node), {ok, State#state{known = maps:remove(Node, Known)}};
+        %% It is owned again.
+        #{} -> {ok, State}
     end;
-handle_info({flow, Agent, {Node, {look, Turn, Look}}}, #state{looks = Looks} = State) ->
-    {noreply, soon(State#state{looks = Looks#{Node => {Agent, Turn, Look}}})};
-handle_info({flow, Agent, {Node, {not_seen, Why}}}, State) ->
-    {noreply, happened({not_seen, Agent, Node, Why}, State)};
-handle_info({flow, Agent, {Node, What}}, State) ->
-    {noreply, happened({What, Agent, Node}, State)};
-handle_info({next, To}, #state{looks = Looks, events = Events} = State) ->
-    {noreply, due(To, case Looks =:= #{} andalso Events =:= [] of true -> later; false -> soon end, State)};
-handle_info({timeout, Timer, tell}, #state{next = {To, _, Timer}, looks = Looks, events = Events, agents = Agents, omitted = Omitted} = State) ->
-    To ! {report, self(), #{
-        looks => [{Agent, Node, Turn, Look} || {Node, {Agent, Turn, Look}} <- maps:to_list(Looks)],
-        events => lists:reverse(Events),
-        agents => [{Agent, Token} || {Agent, {_, Token}} <- maps:to_list(Agents)],
-        omitted => Omitted
-    }},
-    {noreply, State#state{next = none, looks = #{}, events = []}};
-%% One that was put off.
-handle_info({timeout, _, tell}, State) ->
-    {noreply, State};
-handle_info({'EXIT', Pid, Reason}, #state{agents = Agents} = State) ->
+came({flow, Agent, {token, Token}}, #state{agents = Agents} = State) ->
+    case Agents of
+        #{Agent := {Pid, _}} -> {ok, State#state{agents = Agents#{Agent := {Pid, Token}}}};
+        #{} -> {ok, State}
+    end;
+came({flow, Agent, {Node, {look, Turn, Look}}}, #state{looks = Looks} = State) ->
+    {ok, State#state{looks = Looks#{Node => {Agent, Turn, Look}}}};
+came({flow, Agent, {Node, {not_seen, Why}}}, State) ->
+    {ok, happened({not_seen, Agent, Node, Why}, State)};
+came({flow, Agent, {Node, What}}, State) ->
+    {ok, happened({What, Agent, Node}, State)};
+came({'EXIT', Pid, Reason}, #state{agents = Agents} = State) ->
     case [Agent || {Agent, {Its, _}} <- maps:to_list(Agents), Its =:= Pid] of
-        [Agent] -> {noreply, happened({agent_lost, Agent}, State#state{agents = maps:remove(Agent, Agents)})};
-        [] when Reason =:= normal; Reason =:= shutdown -> {noreply, State};
+        [Agent] -> {ok, happened({agent_lost, Agent}, State#state{agents = maps:remove(Agent, Agents)})};
+        [] when Reason =:= normal; Reason =:= shutdown -> {ok, State};
         [] -> {stop, Reason, State}
     end.
 
 %% @private
--spec terminate(term(), #state{}) -> ok.
-terminate(_, #state{agents = Agents}) ->
-    Refs = [begin true = exit(Pid, shutdown), monitor(process, Pid) end || {Pid, _} <- maps:values(Agents)],
+-spec has_news(#state{}) -> boolean().
+has_news(#state{looks = Looks, events = Events}) -> map_size(Looks) > 0 orelse Events =/= [].
+
+%% @private
+-spec report(#state{}) -> {report(), #state{}}.
+report(#state{looks = Looks, events = Events, agents = Agents, omitted = Omitted} = State) ->
+    {
+        #{
+            looks => [{Agent, Node, Turn, Look} || {Node, {Agent, Turn, Look}} <- maps:to_list(Looks)],
+            events => lists:reverse(Events),
+            agents => [{Agent, Token} || {Agent, {_, Token}} <- maps:to_list(Agents)],
+            omitted => Omitted
+        },
+        State#state{looks = #{}, events = []}
+    }.
+
+%% @private
+-spec gathers() -> pos_integer().
+gathers() -> ?GATHER_MS.
+
+%% @private
+-spec ended(#state{}) -> ok.
+ended(#state{agents = Agents, known = Known}) ->
+    ok = all_end([begin true = exit(Pid, shutdown), Pid end || {Pid, _} <- maps:values(Agents)]),
+    %% All at once; who does not answer will see that it is gone.
+    all_end([leave(Node) || Node <- maps:keys(Known)]).
+
+all_end(Pids) ->
+    Refs = [monitor(process, Pid) || Pid <- Pids],
     lists:foreach(fun(Ref) -> receive {'DOWN', Ref, process, _, _} -> ok end end, Refs).
+
+leave(Node) ->
+    Self = self(),
+    spawn_link(fun() -> atoll_view_put:ask(Node, atoll_flow_probe, {leave, Self}, ?LEAVE_MS) end).
+
+%% Which nodes each agent is to have after an order.
+had({What, Agent, _, Nodes}, #state{owned = Owned} = State) when What =:= start; What =:= configure ->
+    State#state{owned = Owned#{Agent => [Node || {Node, _} <- Nodes]}};
+had({stop, Agent}, #state{owned = Owned} = State) ->
+    State#state{owned = maps:remove(Agent, Owned)};
+had({wants, _, _}, State) ->
+    State;
+had({What, Agent, _, Node}, #state{owned = Owned} = State) ->
+    Others = maps:get(Agent, Owned, []) -- [Node],
+    State#state{owned = Owned#{Agent => case What of untrace -> Others; _ -> [Node | Others] end}}.
+
+kept(#state{owned = Owned, known = Known} = State) ->
+    Here = maps:from_keys(lists:append(maps:values(Owned)), owned),
+    Left = maps:map(fun
+        (Node, owned) -> erlang:start_timer(?KEPT_MS, self(), {leave, Node});
+        (_, Timer) -> Timer
+    end, maps:without(maps:keys(Here), Known)),
+    State#state{known = maps:merge(Left, Here)}.
 
 done({start, Agent, Token, Owned}, #state{agents = Agents} = State) when is_map_key(Agent, Agents) ->
     done({configure, Agent, Token, Owned}, State);
@@ -165,16 +170,5 @@ ordered(Agent, Order, #state{agents = Agents} = State) ->
     _ = [ok = atoll_flow_agent:order(Pid, Order) || #{Agent := {Pid, _}} <- [Agents]],
     State.
 
-happened(Event, #state{events = Events, omitted = Omitted} = State) when length(Events) < ?MOST ->
-    soon(State#state{events = [Event | Events], omitted = Omitted});
-happened(_, #state{omitted = Omitted} = State) ->
-    soon(State#state{omitted = Omitted + 1}).
-
-due(To, When, State) ->
-    State#state{next = {To, When, erlang:start_timer(case When of soon -> ?GATHER_MS; later -> ?PULSE_MS end, self(), tell)}}.
-
-soon(#state{next = {To, later, Timer}} = State) ->
-    _ = erlang:cancel_timer(Timer),
-    due(To, soon, State);
-soon(State) ->
-    State.
+happened(Event, #state{events = Events} = State) when length(Events) < ?MOST -> State#state{events = [Event | Events]};
+happened(_, #state{omitted = Omitted} = State) -> State#state{omitted = Omitted + 1}.

@@ -15,16 +15,16 @@
 
 -behaviour(gen_server).
 
--export([modules/0, version/0, start/0]).
+-export([modules/0, version/0, start/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--export_type([look/0, wants/0, request/0, answer/0, load/0]).
+-export_type([look/0, wants/0, request/0, answer/0, tracing/0, load/0]).
 
 -type wants() :: #{
     %% Whether messages are counted one by one, by tracing.
     trace := boolean(),
     %% By whom they are sent, too.
-    by := any | name | module,
+    by := atoll_flow_noted:by(),
     %% Above so many messages a second only a part of them is traced.
     limit := pos_integer(),
     %% Run queues, migrations and mailboxes, too.
@@ -42,9 +42,22 @@
     peers := [node()],
     %% What has left over each connection: packets, which are messages and what else the runtime sends; and bytes.
     connections := [{node(), Packets :: non_neg_integer() | unknown, Bytes :: non_neg_integer() | unknown}],
-    tracing := off | busy | #{epoch := reference(), share := float(), whole := boolean(), seen := non_neg_integer(), longest := non_neg_integer()},
+    tracing := off | busy | tracing(),
     sent := [{atoll_flow_counts:key(), number(), number()}],
     load := none | load()
+}.
+
+-type tracing() :: #{
+    epoch := reference(),
+    %% Since the epoch, in microseconds: so long it was traced, and so long it is.
+    traced := non_neg_integer(),
+    all := non_neg_integer(),
+    %% Whether it is traced all the time now.
+    whole := boolean(),
+    %% Messages that were traced, the most that waited to be counted, and those that were not traced but taken from others.
+    seen := non_neg_integer(),
+    longest := non_neg_integer(),
+    estimated := number()
 }.
 
 -type load() :: #{
@@ -63,11 +76,10 @@
 -record(tracing, {
     epoch :: reference(),
     of_what :: atoll_flow_tracing:what(),
-    by :: any | name | module,
     limit :: pos_integer(),
     flags :: atoll_flow_tracing:tracing(),
     governor :: atoll_flow_governor:governor(),
-    counts :: atoll_flow_counts:counts(),
+    noted :: atoll_flow_noted:noted(),
     %% What is traced counts from then until then, by the VM's clock: an atom is later than all.
     opened :: integer(),
     closed = never :: integer() | never,
@@ -77,33 +89,29 @@
     uncounted = 0 :: non_neg_integer(),
     seen = 0 :: non_neg_integer(),
     %% So many waited at most.
-    longest = 0 :: non_neg_integer(),
-    names = #{} :: #{pid() => atom()},
-    %% The groups of this node, and the first of them that it shares with each other node.
-    own = [] :: [term()],
-    shared = #{} :: #{node() => Group :: term()},
-    %% Where each process ran last, and how often from where to where.
-    ran = #{} :: #{pid() => pos_integer()},
-    migrations = #{} :: #{{pos_integer(), pos_integer()} => pos_integer()}
+    longest = 0 :: non_neg_integer()
 }).
 
 -record(state, {
-    watchers = #{} :: #{pid() => {reference(), wants()}},
-    tracing = off :: off | busy | #tracing{},
+    watchers :: #{pid() => {reference(), wants()}},
+    leaves :: [[term()], ...],
+    %% Where somebody else traces it is tried again then.
+    tracing = off :: off | {busy, Us :: integer()} | #tracing{},
     %% Who waits until all that was sent before he asked is counted.
     flushing = [] :: [{reference(), From :: reference()}],
     groups = none :: none | [{term(), [node()]}],
-    groups_at = none :: none | integer()
+    groups_at = none :: none | integer(),
+    %% Who asks another implementation for them.
+    asking = none :: none | {pid(), reference()}
 }).
 
--define(PARTS, [atoll_flow_facts, atoll_flow_governor, atoll_flow_counts, atoll_flow_tracing]).
--define(UNASKED_MS, 5000).
+-define(PARTS, [atoll_flow_facts, atoll_flow_governor, atoll_flow_counts, atoll_flow_noted, atoll_flow_tracing]).
 -define(BACKLOG, 10000).
 %% So many are counted before it is looked how many wait.
 -define(AT_ONCE, 250).
--define(MOST_KNOWN, 20000).
 -define(GROUPS_US, 1000000).
--define(PURGES, 1000).
+-define(BUSY_US, 1000000).
+-define(NOTHING, #{trace => false, by => any, limit => 1000000, load => false}).
 
 %% @doc What is put into a node; the order is that in which it is.
 -spec modules() -> [module()].
@@ -113,25 +121,25 @@ modules() -> ?PARTS ++ [?MODULE].
 -spec version() -> term().
 version() -> [Module:module_info(md5) || Module <- modules()].
 
-%% @doc Starts it. Its modules go when nobody asks it within five seconds: who has started it asks at once.
--spec start() -> ok.
-start() ->
-    case gen_server:start({local, ?MODULE}, ?MODULE, [], []) of
+%% @doc Starts it, for whoever asks first.
+-spec start(atoll_view_put:guest()) -> ok.
+start(Guest) ->
+    case gen_server:start({local, ?MODULE}, ?MODULE, Guest, []) of
         {ok, _} -> ok;
         {error, {already_started, _}} -> ok;
         ignore -> ok
     end.
 
 %% @private
--spec init([]) -> {ok, #state{}, timeout()} | ignore.
-init([]) ->
+-spec init(atoll_view_put:guest()) -> {ok, #state{}} | ignore.
+init(#{watcher := Watcher, leaves := Leaves}) ->
     %% The one before this may have taken them away just now.
     case lists:all(fun(Module) -> erlang:function_exported(Module, module_info, 0) end, modules()) of
         true ->
             true = group_leader(whereis(init), self()),
             _ = process_flag(trap_exit, true),
             _ = process_flag(priority, high),
-            {ok, #state{}, ?UNASKED_MS};
+            {ok, #state{watchers = #{Watcher => {monitor(process, Watcher), ?NOTHING}}, leaves = Leaves}};
         false ->
             ignore
     end.
@@ -153,7 +161,6 @@ handle_cast(Message, _) -> error({unknown_message, Message}).
         | {trace_delivered, all, reference()}
         | {timeout, reference(), govern}
         | {'DOWN', reference(), process, pid(), term()}
-        | timeout
         | term().
 handle_info(Trace, #state{tracing = #tracing{}} = State0) when element(1, Trace) =:= trace_ts ->
     %% What comes is counted by the groups as they are now.
@@ -181,8 +188,8 @@ handle_info({?MODULE, From, {leave, Watcher}}, State0) ->
     unless_alone(State);
 handle_info({trace_delivered, all, Ref}, #state{flushing = Waiting} = State0) ->
     State = case State0 of
-        #state{tracing = #tracing{draining = Ref, counts = Counts} = Tracing} ->
-            State0#state{tracing = stepped(drained, Tracing#tracing{draining = none, counts = atoll_flow_counts:folded(Counts)})};
+        #state{tracing = #tracing{draining = Ref, noted = Noted} = Tracing} ->
+            State0#state{tracing = stepped(drained, Tracing#tracing{draining = none, noted = atoll_flow_noted:counted(fun atoll_flow_counts:folded/1, Noted)})};
         #state{} -> State0
     end,
     case lists:keytake(Ref, 1, Waiting) of
@@ -191,10 +198,10 @@ handle_info({trace_delivered, all, Ref}, #state{flushing = Waiting} = State0) ->
     end;
 handle_info({timeout, Timer, govern}, #state{tracing = #tracing{timer = Timer} = Tracing} = State) ->
     {noreply, State#state{tracing = governed(Tracing#tracing{timer = none})}};
+handle_info({'DOWN', Ref, process, Pid, _}, #state{asking = {Pid, Ref}} = State) ->
+    {noreply, State#state{asking = none}};
 handle_info({'DOWN', _, process, Watcher, _}, State) ->
     unless_alone(traced(left(Watcher, State)));
-handle_info(timeout, State) ->
-    {stop, normal, State};
 handle_info(_, State) ->
     unless_alone(State).
 
@@ -215,34 +222,42 @@ reply(From, Answer) ->
     _ = erlang:send(From, {From, Answer}, [noconnect, nosuspend]),
     ok.
 
-%% Tracing is what all who ask want together; another one begins anew.
+%% Tracing is what all who ask want together. What was counted stays when they want something else.
 traced(#state{watchers = Watchers, tracing = Tracing} = State) ->
     All = [Wants || {_, Wants} <- maps:values(Watchers)],
     What = #{sent => lists:any(fun(#{trace := Trace}) -> Trace end, All), schedulers => lists:any(fun(#{load := Load}) -> Load end, All)},
     By = hd([By || #{trace := true, by := By} <- All, By =/= any] ++ [any]),
-    Limit = lists:min([Limit || #{limit := Limit} <- All] ++ [1000000]),
-    case {What, Tracing} of
-        {_, #tracing{of_what = What, by = By, limit = Limit}} -> State;
-        {#{sent := false, schedulers := false}, _} -> State#state{tracing = ended(Tracing)};
-        {#{sent := true}, #tracing{of_what = #{sent := true}, by = By, limit = Limit}} -> State#state{tracing = otherwise(What, Tracing)};
-        {_, busy} -> State#state{tracing = began(What, By, Limit, State)};
-        {_, _} -> off = ended(Tracing), State#state{tracing = began(What, By, Limit, State)}
-    end.
+    Limit = lists:min([Limit || #{trace := true, limit := Limit} <- All] ++ [1000000]),
+    Now = now_us(),
+    State#state{tracing = case {What, Tracing} of
+        {#{sent := false, schedulers := false}, _} -> ended(Tracing);
+        {#{sent := Sent}, #tracing{of_what = #{sent := Sent}}} -> otherwise(What, limited(Limit, by_whom(By, Tracing)));
+        {_, {busy, Again}} when Now < Again -> Tracing;
+        {_, _} -> off = ended(Tracing), began(What, By, Limit, State)
+    end}.
+
+by_whom(By, #tracing{noted = Noted} = Tracing) -> Tracing#tracing{noted = atoll_flow_noted:by_whom(By, Noted)}.
+
+limited(Limit, #tracing{limit = Limit} = Tracing) -> Tracing;
+limited(Limit, #tracing{governor = Governor} = Tracing) -> Tracing#tracing{limit = Limit, governor = atoll_flow_governor:limited(limits(Limit), Governor)}.
+
+limits(Limit) -> #{limit => Limit, backlog => ?BACKLOG}.
 
 began(What, By, Limit, #state{groups = Groups}) ->
     case atoll_flow_tracing:start(What) of
         {ok, Flags} ->
             ok = atoll_flow_tracing:open(Flags),
             {Opened, Now} = {erlang:monotonic_time(), now_us()},
-            governed(by_groups(Groups, #tracing{
-                epoch = make_ref(), of_what = What, by = By, limit = Limit, flags = Flags, opened = Opened, counts = atoll_flow_counts:new(meters(Now)),
-                governor = atoll_flow_governor:new(#{limit => Limit, backlog => ?BACKLOG}, Now)
-            }));
+            governed(#tracing{
+                epoch = make_ref(), of_what = What, limit = Limit, flags = Flags, opened = Opened, noted = atoll_flow_noted:new(By, Groups, meters(Now)),
+                governor = atoll_flow_governor:new(limits(Limit), Now)
+            });
         {error, busy} ->
-            busy
+            {busy, now_us() + ?BUSY_US}
     end.
 
-%% What was counted stays.
+otherwise(What, #tracing{of_what = What} = Tracing) ->
+    Tracing;
 otherwise(What, #tracing{flags = Before, governor = Governor, draining = Draining} = Tracing) ->
     ok = atoll_flow_tracing:stop(Before),
     case atoll_flow_tracing:start(What) of
@@ -250,7 +265,7 @@ otherwise(What, #tracing{flags = Before, governor = Governor, draining = Drainin
             _ = [ok = atoll_flow_tracing:open(Flags) || atoll_flow_governor:is_open(Governor)],
             Tracing#tracing{of_what = What, flags = Flags, draining = case Draining of none -> none; _ -> atoll_flow_tracing:delivered(Flags) end};
         {error, busy} ->
-            busy
+            {busy, now_us() + ?BUSY_US}
     end.
 
 ended(#tracing{flags = Flags, timer = Timer}) ->
@@ -261,10 +276,10 @@ ended(_) ->
     off.
 
 %% Of what waits only so many are taken before it is looked how many wait.
-counted(Trace, Left, #tracing{uncounted = N, opened = Opened, closed = Closed} = Tracing0) ->
+counted(Trace, Left, #tracing{uncounted = N, opened = Opened, closed = Closed, noted = Noted} = Tracing0) ->
     Tracing1 = Tracing0#tracing{uncounted = N + 1},
     Tracing = case element(tuple_size(Trace), Trace) of
-        Time when Time >= Opened, Time =< Closed -> noted(Trace, Tracing1);
+        Time when Time >= Opened, Time =< Closed -> Tracing1#tracing{noted = atoll_flow_noted:noted(Trace, Noted)};
         %% It was sent in the moment that it takes to begin or to stop, and the connection's bytes are those of within it.
         _ -> Tracing1
     end,
@@ -277,58 +292,11 @@ counted(Trace, Left, #tracing{uncounted = N, opened = Opened, closed = Closed} =
             end
     end.
 
-noted({trace_ts, From, send, Message, To, _}, Tracing) ->
-    Kind = case Message of {'$gen_call', {_, _}, _} -> call; _ -> message end,
-    sent(From, Kind, peer(To), erlang:external_size(Message), Tracing);
-noted({trace_ts, From, call, {erlang, Function, Args}, _}, Tracing) ->
-    {Kind, Of} = case {Function, Args} of
-        {monitor, [_, Is | _]} -> {monitor, Is};
-        {link, [Is]} -> {link, Is};
-        {exit, [Is, _]} -> {exit, Is}
-    end,
-    sent(From, Kind, peer(Of), 0, Tracing);
-%% The number of the scheduler stands beside the function, on one side of it or on the other.
-noted({trace_ts, Pid, in, One, Other, _}, #tracing{ran = Ran, migrations = Migrations} = Tracing) ->
-    Scheduler = case is_integer(One) of true -> One; false -> Other end,
-    case Ran of
-        %% None of those that have a run queue of their own.
-        _ when Scheduler =:= 0 -> Tracing;
-        #{Pid := Scheduler} -> Tracing;
-        #{Pid := Before} ->
-            Tracing#tracing{ran = Ran#{Pid := Scheduler}, migrations = maps:update_with({Before, Scheduler}, fun(N) -> N + 1 end, 1, Migrations)};
-        #{} when map_size(Ran) < ?MOST_KNOWN -> Tracing#tracing{ran = Ran#{Pid => Scheduler}};
-        #{} -> Tracing#tracing{ran = #{Pid => Scheduler}}
-    end;
-%% Where schedulers are looked at too, each has the number of its own.
-noted({trace_ts, From, send, Message, To, _, Time}, Tracing) ->
-    noted({trace_ts, From, send, Message, To, Time}, Tracing);
-noted({trace_ts, From, call, Call, _, Time}, Tracing) ->
-    noted({trace_ts, From, call, Call, Time}, Tracing);
-noted(_, Tracing) ->
-    Tracing.
-
-peer({_, Node}) -> Node;
-peer(Of) -> node(Of).
-
-sent(From, Kind, Peer, Size, #tracing{counts = Counts, by = Asked, own = Own, shared = Shared} = Tracing0) ->
-    {By, Tracing} = case Asked of any -> {any, Tracing0}; _ -> by(From, Asked, Tracing0) end,
-    Way = {Own, case Shared of #{Peer := Group} -> {ok, Group}; #{} -> none end},
-    Tracing#tracing{counts = atoll_flow_counts:add(Peer, Way, Kind, By, Size, Counts)}.
-
-by(Pid, Asked, #tracing{names = Names} = Tracing) ->
-    case Names of
-        #{Pid := Name} -> {Name, Tracing};
-        #{} ->
-            Name = case Asked of name -> atoll_flow_facts:name(Pid); module -> atoll_flow_facts:module(Pid) end,
-            Kept = case map_size(Names) < ?MOST_KNOWN of true -> Names; false -> #{} end,
-            {Name, Tracing#tracing{names = Kept#{Pid => Name}}}
-    end.
-
 governed(#tracing{uncounted = N, seen = Seen, longest = Longest} = Tracing) ->
     {message_queue_len, Waiting} = erlang:process_info(self(), message_queue_len),
     stepped({seen, N, Waiting}, Tracing#tracing{uncounted = 0, seen = Seen + N, longest = max(Longest, Waiting)}).
 
-stepped(Event, #tracing{governor = Governor0, flags = Flags, counts = Counts} = Tracing) ->
+stepped(Event, #tracing{governor = Governor0, flags = Flags, noted = Noted} = Tracing) ->
     Now = now_us(),
     {Action, Governor} = atoll_flow_governor:step(Event, Now, Governor0),
     timed(Now, case Action of
@@ -336,18 +304,19 @@ stepped(Event, #tracing{governor = Governor0, flags = Flags, counts = Counts} = 
             Tracing#tracing{governor = Governor};
         close ->
             Until = erlang:monotonic_time(),
-            Closed = atoll_flow_counts:closed(meters(Now), Counts),
+            Meters = meters(Now),
+            Closed = atoll_flow_noted:counted(fun(Counts) -> atoll_flow_counts:closed(Meters, Counts) end, Noted),
             ok = atoll_flow_tracing:close(Flags),
-            Tracing#tracing{governor = Governor, counts = Closed, closed = Until, draining = atoll_flow_tracing:delivered(Flags)};
+            Tracing#tracing{governor = Governor, noted = Closed, closed = Until, draining = atoll_flow_tracing:delivered(Flags)};
         open ->
             ok = atoll_flow_tracing:open(Flags),
             From = erlang:monotonic_time(),
             Meters = meters(now_us()),
-            Opened = case atoll_flow_governor:is_whole(Governor) of
-                true -> atoll_flow_counts:whole(Meters, Counts);
-                false -> atoll_flow_counts:opened(Meters, Counts)
+            Open = case atoll_flow_governor:is_whole(Governor) of
+                true -> fun(Counts) -> atoll_flow_counts:whole(Meters, Counts) end;
+                false -> fun(Counts) -> atoll_flow_counts:opened(Meters, Counts) end
             end,
-            Tracing#tracing{governor = Governor, counts = Opened, opened = From, closed = never, ran = #{}}
+            Tracing#tracing{governor = Governor, noted = atoll_flow_noted:rested(atoll_flow_noted:counted(Open, Noted)), opened = From, closed = never}
     end).
 
 timed(Now, #tracing{timer = none, governor = Governor} = Tracing) ->
@@ -361,7 +330,8 @@ timed(Now, #tracing{timer = Timer} = Tracing) ->
 
 now_us() -> erlang:monotonic_time(microsecond).
 
-meters(Now) -> {Now, maps:from_list([{Node, Bytes} || {Node, _, Bytes} <- atoll_flow_facts:connections(), Bytes =/= unknown])}.
+meters(Now) ->
+    {Now, maps:from_list([{Node, {case Packets of unknown -> Bytes; _ -> Packets end, Bytes}} || {Node, Packets, Bytes} <- atoll_flow_facts:connections(), Bytes =/= unknown])}.
 
 answered(From, #state{} = State0) ->
     #state{groups = Groups, tracing = Tracing, watchers = Watchers} = State = grouped(State0),
@@ -373,51 +343,45 @@ answered(From, #state{} = State0) ->
         peers => [Node || Node <- nodes(), not atoll_flow_facts:is_view(Node)],
         connections => atoll_flow_facts:connections(),
         tracing => told(Tracing),
-        sent => case Tracing of #tracing{counts = Counts} -> [Is || {{Peer, _, _, _}, _, _} = Is <- atoll_flow_counts:totals(Counts), not atoll_flow_facts:is_view(Peer)]; _ -> [] end,
+        sent => case Tracing of #tracing{noted = Noted} -> [Is || {{Peer, _, _, _}, _, _} = Is <- atoll_flow_counts:totals(atoll_flow_noted:counts(Noted)), not atoll_flow_facts:is_view(Peer)]; _ -> [] end,
         load => case Load of true -> load(Tracing); false -> none end
     }}),
     State.
 
-told(#tracing{epoch = Epoch, governor = Governor, seen = Seen, uncounted = N, longest = Longest}) ->
-    Share = atoll_flow_governor:share(now_us(), Governor),
-    #{epoch => Epoch, share => Share, whole => Share > 0.999, seen => Seen + N, longest => Longest};
-told(Is) -> Is.
+told(#tracing{epoch = Epoch, governor = Governor, noted = Noted, seen = Seen, uncounted = N, longest = Longest}) ->
+    {Traced, All} = atoll_flow_governor:traced(now_us(), Governor),
+    #{epoch => Epoch, traced => Traced, all => All, whole => atoll_flow_governor:is_whole(Governor), seen => Seen + N, longest => Longest, estimated => atoll_flow_counts:estimated(atoll_flow_noted:counts(Noted))};
+told({busy, _}) -> busy;
+told(off) -> off.
 
 load(Tracing) ->
-    (atoll_flow_facts:load())#{migrations => case Tracing of #tracing{migrations = Is} -> [{From, To, N} || {{From, To}, N} <- maps:to_list(Is)]; _ -> [] end}.
+    (atoll_flow_facts:load())#{migrations => case Tracing of #tracing{noted = Noted} -> atoll_flow_noted:migrations(Noted); _ -> [] end}.
 
 %% Atoll's are read at once. Those of another implementation may take their time: they come by a process of their own, once a second.
-grouped(#state{groups_at = At} = State) ->
+grouped(#state{groups_at = At, asking = Asking} = State) ->
     Now = now_us(),
     case {whereis(atoll_sup), erlang:function_exported(s_group, own_s_groups, 0)} of
         {Pid, true} when is_pid(Pid) -> in_groups(atoll_flow_facts:groups(), State);
-        {_, true} when At =:= none; Now - At >= ?GROUPS_US ->
+        {_, true} when Asking =:= none, At =:= none; Asking =:= none, Now - At >= ?GROUPS_US ->
             Self = self(),
-            _ = spawn(fun() -> Self ! {?MODULE, groups, atoll_flow_facts:groups()} end),
-            State#state{groups_at = Now};
+            State#state{groups_at = Now, asking = spawn_monitor(fun() -> Self ! {?MODULE, groups, atoll_flow_facts:groups()} end)};
         {_, true} -> State;
         {_, false} -> in_groups(none, State)
     end.
 
 in_groups(Groups, #state{groups = Groups} = State) -> State;
-in_groups(Groups, #state{tracing = #tracing{} = Tracing} = State) -> State#state{groups = Groups, tracing = by_groups(Groups, Tracing)};
+in_groups(Groups, #state{tracing = #tracing{noted = Noted} = Tracing} = State) -> State#state{groups = Groups, tracing = Tracing#tracing{noted = atoll_flow_noted:in_groups(Groups, Noted)}};
 in_groups(Groups, State) -> State#state{groups = Groups}.
 
-by_groups(none, Tracing) -> by_groups([], Tracing);
-by_groups(Groups, Tracing) ->
-    %% The first stands last.
-    Tracing#tracing{own = [Group || {Group, _} <- Groups], shared = maps:from_list([{Node, Group} || {Group, Nodes} <- lists:reverse(Groups), Node <- Nodes])}.
-
-%% @private As atoll_watch_agent does: a process that runs OTP's code alone takes the modules away.
+%% @private
 -spec terminate(term(), #state{}) -> ok.
-terminate(_Reason, #state{tracing = Tracing}) ->
+terminate(_Reason, #state{tracing = Tracing, leaves = Leaves}) ->
     off = ended(Tracing),
     true = unregister(?MODULE),
-    Purges = [{lists, any, [fun code:soft_purge/1, lists:duplicate(?PURGES, Module)]} || Module <- modules()],
-    {Modules, Functions, Args} = lists:unzip3(Purges ++ [{code, delete, [Module]} || Module <- modules()] ++ Purges),
-    Last = spawn(lists, zipwith3, [fun erlang:apply/3, Modules, Functions, Args]),
+    Last = spawn(lists, zipwith3, [fun erlang:apply/3 | Leaves]),
     try register(?MODULE, Last) of
         true -> ok
     catch
+        %% It is done already.
         error:badarg -> ok
     end.

@@ -68,7 +68,7 @@
     agents := [{agent(), token()}]
 }}.
 
--type error() :: {not_kept, term()} | {owner, node()} | {agent, agent()}.
+-type error() :: {not_kept, term()} | {owner, node() | term()} | {agent, agent()}.
 
 %% @doc Nothing is observed.
 -spec new() -> shadow().
@@ -193,6 +193,7 @@ restored({?MODULE, 1, #{groups := Groups, free := Free, owners := Owners, agents
             groups = Groups, free = maps:from_keys(Free, []), owners = maps:from_list(Owners), agents = maps:from_list(Agents),
             last = lists:max([0 | [Token || {_, Token} <- Agents, is_integer(Token)]])
         },
+        true = lists:all(fun({_, Token}) -> is_integer(Token) andalso Token > 0 end, Agents),
         case wrong(Shadow) of
             none -> {ok, [{start, Agent, Token, owned(Agent, Shadow)} || {Agent, Token} <- Agents], Shadow};
             Error -> {error, Error}
@@ -212,7 +213,7 @@ wrong(#shadow{groups = Groups, free = Free, owners = Owners, agents = Agents}) -
         (_, _) -> false
     end,
     Wanted = lists:sort([{group, Group} || {Group, _} <- Groups] ++ [{free, Node} || Node <- maps:keys(Free)]),
-    Badly = [Node || Node <- lists:usort(Nodes ++ maps:keys(Owners)), not MayOwn(Node, maps:get(Node, Owners, none))],
+    Badly = [Node || Node <- lists:usort(Nodes ++ maps:keys(Owners)), not is_atom(Node) orelse not MayOwn(Node, maps:get(Node, Owners, none))],
     case {Badly, (Wanted -- maps:keys(Agents)) ++ (maps:keys(Agents) -- Wanted)} of
         {[Node | _], _} -> {owner, Node};
         {[], [Agent | _]} -> {agent, Agent};
@@ -222,5 +223,5 @@ wrong(#shadow{groups = Groups, free = Free, owners = Owners, agents = Agents}) -
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error({not_kept, Term}) -> io_lib:format("what was kept of the agents cannot be read: ~0tP", [Term, 8]);
-format_error({owner, Node}) -> ["what was kept of the agents gives ", atom_to_list(Node), " an owner that it cannot have, or none"];
+format_error({owner, Node}) -> io_lib:format("what was kept of the agents gives ~0tP an owner that it cannot have, or none", [Node, 8]);
 format_error({agent, Agent}) -> io_lib:format("what was kept of the agents has one too many, or lacks one: ~0tP", [Agent, 8]).

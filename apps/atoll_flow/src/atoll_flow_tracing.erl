@@ -45,11 +45,16 @@ session() ->
 %% A function that not every OTP has, or of which OTP's own types do not say all.
 called(M, F, A) -> apply(M, F, A).
 
-%% Before OTP 27: whether a tool has set what this one would set.
+%% Before OTP 27: whether a tool has set what this one would set, or traces a process, of which the pattern of what is sent would take
+%% what it looks for.
 is_traced() ->
     erlang:trace_info(new_processes, flags) =/= {flags, []}
         orelse erlang:trace_info(send, match_spec) =/= {match_spec, true}
-        orelse lists:any(fun(Call) -> erlang:trace_info(Call, traced) =/= {traced, false} end, ?CALLS).
+        orelse lists:any(fun(Call) -> erlang:trace_info(Call, traced) =/= {traced, false} end, ?CALLS)
+        orelse lists:any(fun(Pid) -> is_traced(erlang:trace_info(Pid, flags)) end, processes() -- [self()]).
+
+is_traced({flags, [_ | _]}) -> true;
+is_traced(_) -> false.
 
 %% Patterns come first: without them all would be told.
 begun({_, #{sent := Sent}} = Tracing) ->

@@ -29,7 +29,7 @@ windows() ->
         Send = fun(N, Traced, {Counts, Bytes}) ->
             {case Traced of true -> lists:foldl(fun(_, C) -> atoll_flow_counts:add(p, {[], none}, message, any, 10, C) end, Counts, lists:seq(1, N)); false -> Counts end, Bytes + 40 * N}
         end,
-        Meters = fun(Bytes) -> {0, #{p => Bytes}} end,
+        Meters = fun(Bytes) -> {0, #{p => {Bytes div 40, Bytes}}} end,
         {Counts0, Bytes0} = Send(Whole, true, {atoll_flow_counts:new(Meters(1000)), 1000}),
         {Counts, Bytes} = lists:foldl(fun({In, Out}, {C, B}) ->
             {C1, B1} = Send(In, true, {atoll_flow_counts:opened(Meters(B), C), B}),
@@ -37,8 +37,23 @@ windows() ->
         end, {atoll_flow_counts:closed(Meters(Bytes0), Counts0), Bytes0}, Windows),
         %% All that was sent since the last window, too.
         Done = atoll_flow_counts:whole(Meters(Bytes), Counts),
-        abs(total(p, Done) - (Bytes - 1000) / 40) < 1.0e-6
+        Seen = Whole + lists:sum([In || {In, _} <- Windows]),
+        abs(total(p, Done) - (Bytes - 1000) / 40) < 1.0e-6 andalso abs(total(p, Done) - Seen - atoll_flow_counts:estimated(Done)) < 1.0e-6
     end).
+
+%% Small messages in each window, large ones of two fragments outside of them: the packets of the connection tell how many, its bytes how large.
+where_sizes_differ_by_time_packets_are_taken_test() ->
+    Round = fun(_, {C, {P, B}}) ->
+        Small = lists:foldl(fun(_, Acc) -> atoll_flow_counts:add(p, {[], none}, message, any, 50, Acc) end, atoll_flow_counts:opened({0, #{p => {P, B}}}, C), lists:seq(1, 1000)),
+        Within = {P + 1000, B + 1000 * 70},
+        {atoll_flow_counts:folded(atoll_flow_counts:closed({0, #{p => Within}}, Small)), {P + 1000 + 40, B + 1000 * 70 + 20 * 100100}}
+    end,
+    Begun = {1, 1},
+    {Counts, Meter} = lists:foldl(Round, {atoll_flow_counts:closed({0, #{p => Begun}}, atoll_flow_counts:new({0, #{p => Begun}})), Begun}, lists:seq(1, 50)),
+    Done = atoll_flow_counts:whole({0, #{p => Meter}}, Counts),
+    [{_, Count, Bytes}] = atoll_flow_counts:totals(Done),
+    ?assert(abs(Count / (50 * 1020) - 1) < 0.03, Count),
+    ?assert(Bytes / (50 * (1000 * 50 + 20 * 100000)) < 1.1, Bytes).
 
 where_no_bytes_are_known_time_is_taken_test() ->
     Add = fun(N, C) -> lists:foldl(fun(_, Acc) -> atoll_flow_counts:add(p, {[], none}, message, any, 1, Acc) end, C, lists:seq(1, N)) end,
@@ -50,8 +65,8 @@ where_no_bytes_are_known_time_is_taken_test() ->
 
 a_connection_that_is_a_new_one_is_not_taken_for_an_old_one_test() ->
     Add = fun(N, C) -> lists:foldl(fun(_, Acc) -> atoll_flow_counts:add(p, {[], none}, message, any, 1, Acc) end, C, lists:seq(1, N)) end,
-    C0 = atoll_flow_counts:closed({0, #{p => 1000000}}, atoll_flow_counts:new({0, #{p => 0}})),
-    C1 = atoll_flow_counts:folded(atoll_flow_counts:closed({0, #{p => 300}}, Add(5, atoll_flow_counts:opened({0, #{p => 100}}, C0)))),
+    C0 = atoll_flow_counts:closed({0, #{p => {10000, 1000000}}}, atoll_flow_counts:new({0, #{p => {0, 0}}})),
+    C1 = atoll_flow_counts:folded(atoll_flow_counts:closed({0, #{p => {6, 300}}}, Add(5, atoll_flow_counts:opened({0, #{p => {1, 100}}}, C0)))),
     ?assertEqual(5, total(p, C1)).
 
 what_is_beyond_is_sent_by_others_test() ->

@@ -31,15 +31,30 @@ ms(Rate, Counts, #{governor := Governor0, now := Now0, waiting := Waiting0, trac
 
 below_the_limit_all_is_traced_test() ->
     #{governor := Governor, now := Now, sent := Sent, traced := Traced} = simulated([{9000, 3000}], 1.0e6),
-    ?assertEqual({true, 1.0}, {atoll_flow_governor:is_whole(Governor), atoll_flow_governor:share(Now, Governor)}),
+    ?assertEqual({true, {Now, Now}}, {atoll_flow_governor:is_whole(Governor), atoll_flow_governor:traced(Now, Governor)}),
     ?assertEqual(Sent, Traced).
 
 above_it_about_as_many_are_seen_as_the_limit_says_and_it_says_which_part_test() ->
     #{governor := Governor, now := Now, sent := Sent, traced := Traced} = simulated([{100000, 10000}], 1.0e6),
     ?assert(Traced / 10 < 15000),
     ?assert(Traced / 10 > 7000),
-    Share = atoll_flow_governor:share(Now, Governor),
-    ?assert(abs(Share - Traced / Sent) < 0.01).
+    ?assert(abs(share(Now, Governor) - Traced / Sent) < 0.01).
+
+share(Now, Governor) -> {Traced, Now} = atoll_flow_governor:traced(Now, Governor), Traced / Now.
+
+%% A tenth of each 200 ms, always the same: windows see it as often as there is of it.
+what_comes_in_a_rhythm_is_in_as_many_windows_as_it_is_long_test() ->
+    #{traced := Quiet} = simulated([{100000, 2000}], 1.0e6),
+    Rhythm = lists:append(lists:duplicate(200, [{40000, 180}, {400000, 20}])),
+    #{traced := Traced, now := Now, governor := Governor} = simulated([{100000, 2000} | Rhythm], 1.0e6),
+    %% As many as come on the average, in the part of the time that is traced.
+    Expected = (40000 * 0.9 + 400000 * 0.1) / 1.0e6 * (element(1, atoll_flow_governor:traced(Now, Governor)) - 200000),
+    ?assert(abs((Traced - Quiet) / Expected - 1) < 0.2, {Traced - Quiet, Expected}).
+
+limits_may_change_test() ->
+    #{governor := Governor0, now := Now} = simulated([{9000, 1000}], 1.0e6),
+    Governor = atoll_flow_governor:limited(maps:put(limit, 1000, ?LIMITS), Governor0),
+    ?assertMatch({close, _}, atoll_flow_governor:step({seen, 2000, 0}, Now + 200000, Governor)).
 
 no_more_wait_than_the_backlog_and_what_comes_in_a_moment_test() ->
     %% It counts a tenth of what comes.
@@ -56,6 +71,6 @@ it_traces_all_again_when_it_is_quiet_test() ->
 whatever_comes() ->
     ?FORALL({Phases, Counts}, {list({oneof([0, 100, 5000, 20000, 200000, 2000000]), range(1, 300)}), oneof([20000, 100000, 1000000])}, begin
         #{governor := Governor, now := Now, longest := Longest, sent := Sent, traced := Traced} = simulated(Phases ++ [{0, 5000}], Counts),
-        Share = atoll_flow_governor:share(Now, Governor),
+        Share = share(Now, Governor),
         Longest =< 500 + 2000 andalso Traced =< Sent + 1 andalso Share >= 0 andalso Share =< 1 andalso atoll_flow_governor:is_whole(Governor)
     end).

@@ -51,7 +51,7 @@ call(Cluster, Node, M, F, A) -> atoll_cluster:call(Cluster, Node, M, F, A, ?RUN_
 agents_follow_the_groups(Config) ->
     Cluster = proplists:get_value(cluster, Config),
     [A, B, C | _] = All = nodes_of(Cluster),
-    observing(All, #{trace => true}, fun(Flow) ->
+    observing(All, #{trace => true, by => name}, fun(Flow) ->
         Free = fun(Nodes) -> [{{free, Node}, [{Node, up}]} || Node <- Nodes] end,
         Agents = fun() -> atoll_flow:agents(Flow) end,
         Are = fun(Wanted) ->
@@ -61,6 +61,9 @@ agents_follow_the_groups(Config) ->
             ok
         end,
         ok = Are(Free(All)),
+        %% Messages go on all the while, and none is lost: who answers is told apart from what Atoll's own processes say.
+        ok = call(Cluster, B, atoll_flow_script, echo, []),
+        {Pinging, Ref} = spawn_monitor(fun() -> exit(pinging(Cluster, A, B, 0)) end),
         Owned = fun(Nodes) -> [{Node, up} || Node <- lists:sort(Nodes)] end,
         {ok, _, _} = new_group(Cluster, A, one, [A, B]),
         ok = Are([{{group, one}, Owned([A, B])} | Free(All -- [A, B])]),
@@ -75,8 +78,22 @@ agents_follow_the_groups(Config) ->
         ok = call(Cluster, B, s_group, delete_s_group, [two]),
         ok = Are([{{group, one}, Owned([A])} | Free(All -- [A])]),
         ok = call(Cluster, A, s_group, delete_s_group, [one]),
-        ok = Are(Free(All))
+        ok = Are(Free(All)),
+        Pinging ! enough,
+        Sent = receive {'DOWN', Ref, process, Pinging, N} -> N end,
+        ok = atoll_flow:settle(Flow, ?LATE_MS),
+        Totals = maps:to_list(atoll_flow_sums:totals(atoll_flow:sums(Flow))),
+        Answers = lists:sum([Count || {{From, To, _, message, atoll_flow_script}, {Count, _}} <- Totals, {From, To} =:= {B, A}]),
+        ct:pal("~b messages while groups changed, ~b counted", [Sent, Answers]),
+        ?assert(Sent > 100),
+        ?assertEqual(Sent, Answers),
+        ok = call(Cluster, B, atoll_flow_script, hush, [])
     end).
+
+pinging(Cluster, A, B, Sent) ->
+    receive enough -> Sent
+    after 0 -> pinging(Cluster, A, B, Sent + call(Cluster, A, atoll_flow_script, pings, [B, 100]))
+    end.
 
 new_group(Cluster, Node, Group, Nodes) -> call(Cluster, Node, s_group, new_s_group, [Group, Nodes]).
 

@@ -2,7 +2,7 @@
 %% Traffic of which all is known, for the suites: loaded into nodes that have nothing else of ours.
 -module(atoll_flow_script).
 
--export([load/1, echo/0, hush/0, ping/2, sized/2, kinds/1, flood/2]).
+-export([load/1, echo/0, hush/0, ping/2, pings/2, pinger/0, watched_sends/3, sized/2, kinds/1, flood/2]).
 
 %% @doc Puts this module into a peer.
 load(Peer) ->
@@ -38,6 +38,48 @@ ping(_, 0) -> ok;
 ping(Node, N) ->
     {?MODULE, Node} ! {self(), ping},
     receive ping -> ping(Node, N - 1) end.
+
+%% @doc The same for so many milliseconds; says how many.
+pings(Node, Ms) -> pings(Node, erlang:monotonic_time(millisecond) + Ms, 0).
+
+pings(Node, Deadline, Sent) ->
+    case erlang:monotonic_time(millisecond) < Deadline of
+        true -> ok = ping(Node, 20), pings(Node, Deadline, Sent + 20);
+        false -> Sent
+    end.
+
+%% @doc A process that sends messages to the one of this name on a node, when it is told to.
+pinger() -> spawn(fun pinging/0).
+
+pinging() ->
+    receive {From, Node, N} -> _ = [{?MODULE, Node} ! silent || _ <- lists:seq(1, N)], From ! {self(), sent}, pinging() end.
+
+%% @doc Has the sends of one process traced by the calling one, or not; or says how many it sees of so many.
+watched_sends(Pinger, _, on) ->
+    Self = self(),
+    {Tracer, Ref} = spawn_monitor(fun() -> true = register(atoll_flow_tracer, self()), Self ! {self(), erlang:trace(Pinger, true, [send])}, counting(0) end),
+    receive
+        {Tracer, N} -> true = demonitor(Ref), N;
+        {'DOWN', Ref, process, Tracer, Reason} -> error(Reason)
+    end;
+watched_sends(_, _, off) ->
+    Ref = monitor(process, atoll_flow_tracer),
+    true = exit(whereis(atoll_flow_tracer), kill),
+    receive {'DOWN', Ref, process, _, _} -> ok end;
+watched_sends(Pinger, Node, N) ->
+    Pinger ! {self(), Node, N},
+    receive {Pinger, sent} -> ok end,
+    Delivered = erlang:trace_delivered(Pinger),
+    receive {trace_delivered, Pinger, Delivered} -> ok end,
+    atoll_flow_tracer ! {self(), told},
+    receive {atoll_flow_tracer, Seen} -> Seen end.
+
+counting(Seen) ->
+    receive
+        {trace, _, send, silent, _} -> counting(Seen + 1);
+        {trace, _, _, _, _} -> counting(Seen);
+        {From, told} -> From ! {atoll_flow_tracer, Seen}, counting(Seen)
+    end.
 
 %% @doc One message of each of these sizes, of binaries; says their sizes in the external format.
 sized(Node, Sizes) ->

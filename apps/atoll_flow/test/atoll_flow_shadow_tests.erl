@@ -151,6 +151,11 @@ a_deleted_group_gives_its_nodes_to_their_other_groups_or_to_agents_of_their_own_
     ?assertMatch([{stop, {group, g1}}, {trace, {group, g2}, _, b}, {start, {free, a}, _, [{a, up}]}, keep], Effects),
     ?assertEqual(#{a => {free, a}, b => {group, g2}, c => {group, g2}}, atoll_flow_shadow:owners(Shadow)).
 
+a_node_of_several_groups_goes_to_the_agent_of_the_one_that_was_known_first_test() ->
+    {Effects, Shadow} = after_all([{new_group, g3, [a]}, {new_group, g2, [a, b]}, {new_group, g1, [a, c]}, {delete_group, g3}]),
+    ?assertMatch([{stop, {group, g3}}, {trace, {group, g2}, _, a}, keep], Effects),
+    ?assertEqual({ok, {group, g2}}, atoll_flow_shadow:owner(a, Shadow)).
+
 nodes_that_are_added_are_traced_by_the_agent_of_the_group_test() ->
     {Effects, _} = after_all(?TWO ++ [{add_nodes, g1, [c]}]),
     ?assertMatch([{stop, {free, c}}, {trace, {group, g1}, _, c}, keep], Effects).
@@ -179,5 +184,6 @@ what_was_kept_wrongly_is_told_in_a_sentence_test_() ->
      || {Term, Sentence} <- [
             {other, "what was kept of the agents cannot be read: other"},
             {{Tag, 1, Kept#{owners := [{a, {free, b}}]}}, "what was kept of the agents gives a an owner that it cannot have, or none"},
+            {{Tag, 1, Kept#{free := ["x", c], owners := [{"x", {free, "x"}} | maps:get(owners, Kept)], agents := [{{free, "x"}, 9} | maps:get(agents, Kept)]}}, "what was kept of the agents gives \"x\" an owner that it cannot have, or none"},
             {{Tag, 1, Kept#{agents := [{{group, g1}, 4}]}}, "what was kept of the agents has one too many, or lacks one: {free,c}"}
         ]].

@@ -14,7 +14,20 @@ properties_test_() ->
 
 look(Epoch, Life, Sent, Wire) ->
     #{at => 0, life => Life, groups => none, peers => [], load => none, sent => Sent, connections => Wire,
-      tracing => case Epoch of none -> off; _ -> #{epoch => Epoch, share => 1.0, whole => true, seen => 0, longest => 0} end}.
+      tracing => case Epoch of none -> off; _ -> tracing(Epoch, 0, 0, 0) end}.
+
+tracing(Epoch, Traced, All, Estimated) -> #{epoch => Epoch, traced => Traced, all => All, whole => Traced =:= All, seen => 0, longest => 0, estimated => Estimated}.
+
+%% However long the probe was there before, and for whom.
+a_burst_that_was_sampled_is_told_test() ->
+    Looks = [tracing(one, 5000, 5000, 0), tracing(one, 5900, 6000, 70), tracing(one, 100900, 101000, 70), tracing(two, 100, 200, 5)],
+    [First, Second, Third, Last] = tl(lists:reverse(lists:foldl(fun(Look, [Share | _] = Shares) -> [atoll_flow_share:looked(Look, Share) | Shares] end, [none], Looks))),
+    ?assertEqual([{1.0, 1.0, 0}, {0.9, 0.9, 70}], [{atoll_flow_share:all(Share), atoll_flow_share:fresh(Share), atoll_flow_share:estimated(Share)} || Share <- [First, Second]]),
+    ?assertEqual({95900 / 96000, 1.0, 70}, {atoll_flow_share:all(Third), atoll_flow_share:fresh(Third), atoll_flow_share:estimated(Third)}),
+    ?assertEqual({96000 / 96200, 0.5, 75}, {atoll_flow_share:all(Last), atoll_flow_share:fresh(Last), atoll_flow_share:estimated(Last)}),
+    Said = fun(Share, Estimated) -> [unicode:characters_to_list(Line) || Line <- atoll_flow_cli:said(#{nodes => [], shares => [{a, Share, Estimated}], omitted => 0, beyond => 0, not_kept => none})] end,
+    ?assertEqual({[], ["a sends more than the limit: 99.9 % of the time was traced, and 70 of its messages are taken from that"]}, {Said(1.0, 0), Said(95900 / 96000, 70)}).
+
 
 %% Each node counts up from its epoch; a new epoch begins at 0. What it counted before the first look does not count.
 sums() ->
@@ -92,6 +105,7 @@ one_that_says_nothing_is_in_what_others_say_test() ->
 a_lost_node_is_in_what_others_say_or_in_what_all_said_who_are_lost_test() ->
     Said = #{a => [{g, [a, b]}, {h, [a, c]}], b => [{g, [b]}], c => []},
     ?assertEqual({[{g, [b]}], [a, c]}, atoll_flow_picture:of_looks([a, b, c], [a], Said)),
+    ?assertEqual({[{g, [a, b]}], []}, atoll_flow_picture:of_looks([a, b], [a], #{a => [{g, [a, b]}], b => [{g, [a, b]}]})),
     ?assertEqual({[{g, [a, b]}], []}, atoll_flow_picture:of_looks([a, b], [a, b], #{a => [{g, [a, b]}], b => [{g, [a, b]}]})).
 
 %% Frames

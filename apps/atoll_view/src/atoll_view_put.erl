@@ -1,13 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Modules of ours in a running node: put there from memory, so that no file is touched and embedded mode does not
-%% matter, and asked by a message to a process that one of them starts. They take themselves away when nobody asks any more.
+%% matter, and asked by a message to a process that one of them starts. That monitors whoever asks, from its beginning on, and
+%% goes with its modules when it has lost the last one.
 -module(atoll_view_put).
 
--export([code/1, put/4, ask/4]).
+-export([code/1, guest/2, put/5, ask/4]).
 
--export_type([code/0]).
+-export_type([code/0, guest/0]).
 
 -type code() :: [{module(), file:filename(), binary()}].
+
+%% What the process is started with.
+-type guest() :: #{
+    %% Who asks first.
+    watcher := pid(),
+    %% What `lists:zipwith3/4' has to apply to take its modules away: a process that runs OTP's code alone does that, and has the name
+    %% meanwhile, since one that started then would lose its code. It tries again while a process is still in one of
+    %% them, which a purge that does not ask would kill. Where one was killed before this one there is old code, and no more can
+    %% be deleted as long as that is.
+    leaves := [[term()], ...]
+}.
+
+-define(PURGES, 1000).
 
 %% @doc The modules as they are put, stripped.
 -spec code([module()]) -> code().
@@ -18,11 +32,19 @@ code(Modules) ->
         {Module, File, Stripped}
     end || Module <- Modules].
 
-%% @doc Puts them into a node and has the function `start' of the last one called, all in one call, by functions that
-%% every node has loaded. Code that is there already and the same takes the place of itself under whoever runs it.
--spec put(node(), code(), Last :: module(), timeout()) -> ok | {error, noconnection | timeout | {not_loaded, term()}}.
-put(Node, Code, Last, Ms) ->
-    Calls = [[code || _ <- Code] ++ [Last], [load_binary || _ <- Code] ++ [start], [tuple_to_list(Is) || Is <- Code] ++ [[]]],
+%% @doc With which the last of these modules is started there.
+-spec guest(Watcher :: pid(), [module()]) -> guest().
+guest(Watcher, Modules) ->
+    Purges = [{lists, any, [fun code:soft_purge/1, lists:duplicate(?PURGES, Module)]} || Module <- Modules],
+    {Ms, Functions, Args} = lists:unzip3(Purges ++ [{code, delete, [Module]} || Module <- Modules] ++ Purges),
+    #{watcher => Watcher, leaves => [Ms, Functions, Args]}.
+
+%% @doc Puts them into a node and has the function `start' of the last one called with a {@link guest()}, all in one call, by functions
+%% that every node has loaded. Code that is there already and the same takes the place of itself under whoever runs it.
+-spec put(node(), code(), Last :: module(), Watcher :: pid(), timeout()) -> ok | {error, noconnection | timeout | {not_loaded, term()}}.
+put(Node, Code, Last, Watcher, Ms) ->
+    Guest = guest(Watcher, [Module || {Module, _, _} <- Code]),
+    Calls = [[code || _ <- Code] ++ [Last], [load_binary || _ <- Code] ++ [start], [tuple_to_list(Is) || Is <- Code] ++ [[Guest]]],
     try erpc:call(Node, lists, zipwith3, [fun erlang:apply/3 | Calls], Ms) of
         Done ->
             case [Reason || {error, Reason} <- Done] of

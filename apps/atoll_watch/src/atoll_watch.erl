@@ -104,7 +104,7 @@ managers(Watch) -> gen_server:call(Watch, managers).
 call(Watch, Node, M, F, Args, Ms) ->
     case gen_server:call(Watch, {who_has, Node}) of
         here -> erpc:call(Node, M, F, Args, Ms);
-        {vm, Vm} -> atoll_watch_manager_vm:call(Vm, Node, M, F, Args, Ms);
+        {vm, Vm} -> atoll_view_reporter_vm:call(Vm, Node, M, F, Args, Ms);
         none -> error({erpc, noconnection})
     end.
 
@@ -154,15 +154,15 @@ init({Target, Options}) ->
             _ = process_flag(trap_exit, true),
             Named = [Node || {Node, _} <- atoll_view:nodes(View)] ++ maps:get(named, Options, []),
             Groups = case atoll_view:running(View) of [] -> []; _ -> [Nodes || {_, Nodes} <- maps:get(groups, atoll_view:groups(View))] end,
-            {Module, HowMany} =
+            {Place, HowMany} =
                 case Options of
-                    #{managers := Number} when Number =/= here -> ok = atoll_view:close(View), {atoll_watch_manager_vm, Number};
-                    #{} -> {atoll_watch_manager, 1}
+                    #{managers := Number} when Number =/= here -> ok = atoll_view:close(View), {apart, Number};
+                    #{} -> {here, 1}
                 end,
             #{period := Period} = Asking = maps:merge(#{period => ?PERIOD_MS, answer => ?ANSWER_MS, at_once => ?AT_ONCE}, maps:with([period, answer, at_once], Options)),
             Begun = #state{
                 core = atoll_watch_core:new(Named, maps:with([max_nodes, forget, known, removed], Options)),
-                managers = atoll_watch_managers:new(Module, Asking#{way => atoll_view:way(View)}, HowMany, Groups),
+                managers = atoll_watch_managers:new(Place, Asking#{way => atoll_view:way(View)}, HowMany, Groups),
                 period = Period,
                 alarms = atoll_watch_alarm:restored(maps:get(alarms, Options, []), now_ms(), maps:with([rules], Options))
             },

@@ -19,7 +19,7 @@
 
 -behaviour(gen_server).
 
--export([modules/0, version/0, start/0, cut/1]).
+-export([modules/0, version/0, start/1, cut/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([code/0, sample/0, said/0, reading/0, request/0, answer/0]).
@@ -57,7 +57,8 @@
 
 -record(state, {
     %% Each with the number of the last text that it was sent.
-    watchers = #{} :: #{pid() => {reference(), non_neg_integer()}},
+    watchers :: #{pid() => {reference(), non_neg_integer()}},
+    leaves :: [[term()], ...],
     logger :: atoll_watch_agent_log:places(),
     %% The last texts, newest first; times are system times, in microseconds.
     said = [] :: [{Number :: pos_integer(), Time :: integer(), logger:level(), Text :: binary()}],
@@ -82,8 +83,6 @@
 -define(MAX_PROCESSES, 1000000).
 -define(OTHERS_MS, 500).
 -define(MAX_LABEL, 60).
--define(PURGES, 1000).
--define(UNASKED_MS, 60000).
 
 %% @doc What is put into a node; the order is that in which it is.
 -spec modules() -> [module()].
@@ -93,25 +92,25 @@ modules() -> [?LOG, ?FACTS, ?EXPLORE, ?MODULE].
 -spec version() -> term().
 version() -> [Module:module_info(md5) || Module <- modules()].
 
-%% @doc Starts it. Its modules go when nobody asks it within a minute.
--spec start() -> ok.
-start() ->
-    case gen_server:start({local, ?MODULE}, ?MODULE, [], []) of
+%% @doc Starts it, for whoever asks first.
+-spec start(atoll_view_put:guest()) -> ok.
+start(Guest) ->
+    case gen_server:start({local, ?MODULE}, ?MODULE, Guest, []) of
         {ok, _} -> ok;
         {error, {already_started, _}} -> ok;
         ignore -> ok
     end.
 
 %% @private
--spec init([]) -> {ok, #state{}, timeout()} | ignore.
-init([]) ->
+-spec init(atoll_view_put:guest()) -> {ok, #state{}} | ignore.
+init(Guest) ->
     %% The agent before this one may have taken it away just now.
     case lists:all(fun(Module) -> erlang:function_exported(Module, module_info, 0) end, modules()) of
-        true -> begun();
+        true -> {ok, measuring(Guest)};
         false -> ignore
     end.
 
-begun() ->
+measuring(#{watcher := Watcher, leaves := Leaves}) ->
     %% Not that of whoever asked for it: it may be on another node.
     true = group_leader(whereis(init), self()),
     _ = process_flag(trap_exit, true),
@@ -120,7 +119,7 @@ begun() ->
     %% One that was killed has left its own.
     _ = logger:remove_primary_filter(?MODULE),
     ok = logger:add_primary_filter(?MODULE, {fun ?LOG:log/2, Places}),
-    {ok, #state{logger = Places}, ?UNASKED_MS}.
+    #state{watchers = #{Watcher => {monitor(process, Watcher), 0}}, leaves = Leaves, logger = Places}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) -> no_return().
@@ -132,28 +131,22 @@ handle_cast(Message, _) -> error({unknown_message, Message}).
 
 %% @private A question is no call of gen_server's: an answer to one would make the node connect with a
 %% watcher that it has just lost.
--spec handle_info({?MODULE, reference(), request()} | {'DOWN', reference(), process, pid(), term()} | timeout | atoll_watch_agent_log:taken() | term(), #state{}) ->
-    {noreply, #state{}} | {noreply, #state{}, timeout()} | {stop, normal, #state{}}.
+-spec handle_info({?MODULE, reference(), request()} | {'DOWN', reference(), process, pid(), term()} | atoll_watch_agent_log:taken() | term(), #state{}) ->
+    {noreply, #state{}} | {stop, normal, #state{}}.
 handle_info({?MODULE, From, Request}, State0) ->
     {Answer, State} = answer(Request, State0),
     _ = erlang:send(From, {From, Answer}, [noconnect, nosuspend]),
     unless_alone(State);
 handle_info({'DOWN', _, process, Watcher, _}, State) ->
     unless_alone(left(Watcher, State));
-handle_info(timeout, State) ->
-    {stop, normal, State};
 handle_info({?LOG, said, Level, Time, Text}, #state{said = Said} = State) ->
     Number = 1 + last(Said),
-    and_waits(State#state{said = lists:sublist([{Number, Time, Level, Text} | Said], ?SAID)});
+    {noreply, State#state{said = lists:sublist([{Number, Time, Level, Text} | Said], ?SAID)}};
 handle_info({?LOG, supervisor, What, Name}, #state{supervisors = Known} = State) ->
-    and_waits(State#state{supervisors = ?LOG:seen(What, Name, erlang:monotonic_time(second), Known)});
+    {noreply, State#state{supervisors = ?LOG:seen(What, Name, erlang:monotonic_time(second), Known)}};
 %% What others have sent it, whom it never asked.
 handle_info(_, State) ->
     unless_alone(State).
-
-%% What is logged comes before it is asked, too.
-and_waits(#state{watchers = Watchers} = State) when map_size(Watchers) =:= 0 -> {noreply, State, ?UNASKED_MS};
-and_waits(State) -> {noreply, State}.
 
 unless_alone(#state{watchers = Watchers} = State) when map_size(Watchers) =:= 0 -> {stop, normal, State};
 unless_alone(State) -> {noreply, State}.
@@ -195,18 +188,13 @@ left(Watcher, #state{watchers = Watchers} = State) ->
             State
     end.
 
-%% @private A process that runs OTP's code alone takes the modules away, and has the name
-%% meanwhile: an agent that starts then would lose its code. It tries again while a process is
-%% still in the filter, which a purge that does not ask would kill. Where an agent was killed before this one there is
-%% old code, and no more can be deleted as long as that is.
+%% @private
 -spec terminate(term(), #state{}) -> ok.
-terminate(_Reason, _State) ->
+terminate(_Reason, #state{leaves = Leaves}) ->
     _ = logger:remove_primary_filter(?MODULE),
     _ = erlang:system_flag(scheduler_wall_time, false),
     true = unregister(?MODULE),
-    Purges = [{lists, any, [fun code:soft_purge/1, lists:duplicate(?PURGES, Module)]} || Module <- modules()],
-    {Modules, Functions, Args} = lists:unzip3(Purges ++ [{code, delete, [Module]} || Module <- modules()] ++ Purges),
-    Last = spawn(lists, zipwith3, [fun erlang:apply/3, Modules, Functions, Args]),
+    Last = spawn(lists, zipwith3, [fun erlang:apply/3 | Leaves]),
     try register(?MODULE, Last) of
         true -> ok
     catch

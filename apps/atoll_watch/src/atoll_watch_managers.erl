@@ -8,7 +8,10 @@
 
 -export([new/4, met/3, gone/2, reported/3, lost/2, started/3, stop/1, line/2, list/1, counts/1]).
 
--export_type([managers/0, manager/0]).
+-export_type([managers/0, manager/0, place/0]).
+
+%% They are processes of this VM, or each has a VM of its own.
+-type place() :: here | apart.
 
 %% One, and how it is; `starting' until it has said something.
 -type manager() :: #{
@@ -38,7 +41,7 @@
 }).
 
 -record(managers, {
-    module :: atoll_watch_manager | atoll_watch_manager_vm,
+    place :: place(),
     options :: atoll_watch_manager:options(),
     shares :: atoll_watch_shares:shares(),
     all = #{} :: #{atoll_watch_shares:manager() => #manager{}},
@@ -54,8 +57,8 @@
 -define(STOP_MS, 5000).
 
 %% @doc None is started yet. They run as that module says.
--spec new(atoll_watch_manager | atoll_watch_manager_vm, atoll_watch_manager:options(), HowMany :: auto | pos_integer(), Groups :: [[node()]]) -> managers().
-new(Module, Options, HowMany, Groups) -> #managers{module = Module, options = Options, shares = atoll_watch_shares:new(HowMany, Groups)}.
+-spec new(place(), atoll_watch_manager:options(), HowMany :: auto | pos_integer(), Groups :: [[node()]]) -> managers().
+new(Place, Options, HowMany, Groups) -> #managers{place = Place, options = Options, shares = atoll_watch_shares:new(HowMany, Groups)}.
 
 %% @doc These nodes are new.
 -spec met([node()], before(), managers()) -> managers().
@@ -111,8 +114,8 @@ of_line(Line, #managers{all = All}) ->
 
 %% @doc Starts one, with all that it is to have.
 -spec started(atoll_watch_shares:manager(), before(), managers()) -> managers().
-started(Id, Before, #managers{module = Module, options = Options, all = All} = Managers) ->
-    case Module:start_link(Options) of
+started(Id, Before, #managers{place = Place, options = Options, all = All} = Managers) ->
+    case start_link(Place, Options) of
         {ok, Line} ->
             begun(Id, Line, Before, Managers);
         {error, {unable, Sentence}} ->
@@ -120,6 +123,11 @@ started(Id, Before, #managers{module = Module, options = Options, all = All} = M
             _ = erlang:send_after(?AGAIN_MS, self(), {start, Id}),
             Managers#managers{all = All#{Id => maps:get(Id, All, #manager{since = now_ms()})}}
     end.
+
+start_link(here, Options) ->
+    atoll_view_reporter:start_link(atoll_watch_manager, Options);
+start_link(apart, Options) ->
+    atoll_view_reporter_vm:start_link(#{reporter => atoll_watch_manager, options => Options, called => "A manager"}).
 
 begun(Id, Line, Before, #managers{shares = Shares0, all = All} = Managers) ->
     Line ! {next, self()},
@@ -145,14 +153,14 @@ stop(#managers{all = All}) ->
 
 %% @doc By whom a node can be asked.
 -spec line(node(), managers()) -> here | {vm, pid()} | none.
-line(Node, #managers{module = Module, shares = Shares, all = All}) ->
+line(Node, #managers{place = Place, shares = Shares, all = All}) ->
     case atoll_watch_shares:manager(Node, Shares) of
         {ok, Id} ->
             #{Id := #manager{line = Line}} = All,
-            case {Module, Line} of
+            case {Place, Line} of
                 {_, none} -> none;
-                {atoll_watch_manager, _} -> here;
-                {atoll_watch_manager_vm, _} -> {vm, Line}
+                {here, _} -> here;
+                {apart, _} -> {vm, Line}
             end;
         error ->
             none

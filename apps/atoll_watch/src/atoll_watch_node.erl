@@ -27,7 +27,7 @@
 -spec sample(node(), Watcher :: pid(), Has :: atoll_watch_agent:code(), timeout()) -> {ok, atoll_watch_agent:sample(), number()} | {error, failure()}.
 sample(Node, Watcher, Has, Ms) ->
     Begun = erlang:monotonic_time(microsecond),
-    case ask(Node, {sample, Watcher, ?AGENT:version(), Has}, ?TRIES, Begun div 1000 + Ms) of
+    case ask(Node, Watcher, {sample, Watcher, ?AGENT:version(), Has}, ?TRIES, Begun div 1000 + Ms) of
         {ok, #{readings := Readings, clock := Clock} = Sample, Sent, Got} ->
             Took = (erlang:monotonic_time(microsecond) - Begun) / 1000,
             {ok, Sample#{readings := [{answer_time, Took} | clock(Sent, Clock, Got)] ++ Readings}, Took};
@@ -39,17 +39,17 @@ sample(Node, Watcher, Has, Ms) ->
 clock(Sent, {Came, Said}, Got) ->
     [{clock_offset, ((Came - Sent) + (Said - Got)) / 2000}, {clock_uncertainty, max(0, (Got - Sent) - (Said - Came)) / 2000}].
 
-ask(Node, Request, Tries, Deadline) ->
+ask(Node, Watcher, Request, Tries, Deadline) ->
     Sent = os:system_time(microsecond),
     case call(Node, Request, left(Deadline)) of
         {ok, Answer} -> {ok, Answer, Sent, os:system_time(microsecond)};
         noconnection -> {error, down};
         timeout -> {error, late(Node)};
         %% One that nobody needs goes by itself; to load another one under it would change its code.
-        {error, other_version} when Tries > 0 -> ask(Node, Request, Tries - 1, Deadline);
+        {error, other_version} when Tries > 0 -> ask(Node, Watcher, Request, Tries - 1, Deadline);
         {error, other_version} -> {error, refused(Node)};
         %% It is not there yet, or about to go.
-        gone -> again(Node, Request, Tries, Deadline)
+        gone -> again(Node, Watcher, Request, Tries, Deadline)
     end.
 
 call(Node, Request, Ms) ->
@@ -58,19 +58,19 @@ call(Node, Request, Ms) ->
         Not -> Not
     end.
 
-again(Node, _Request, 0, _Deadline) ->
+again(Node, _Watcher, _Request, 0, _Deadline) ->
     {error, refused(Node)};
-again(Node, Request, Tries, Deadline) ->
-    case put_there(Node, left(Deadline)) of
-        ok -> ask(Node, Request, Tries - 1, Deadline);
+again(Node, Watcher, Request, Tries, Deadline) ->
+    case put_there(Node, Watcher, left(Deadline)) of
+        ok -> ask(Node, Watcher, Request, Tries - 1, Deadline);
         {error, _} = Error -> Error
     end.
 
 refused(Node) ->
     {refused, [atom_to_list(Node), " cannot be watched: another version of this program watches it, or its agent does not stay there."]}.
 
-put_there(Node, Ms) ->
-    case atoll_view_put:put(Node, atoll_view_put:code(?AGENT:modules()), ?AGENT, Ms) of
+put_there(Node, Watcher, Ms) ->
+    case atoll_view_put:put(Node, atoll_view_put:code(?AGENT:modules()), ?AGENT, Watcher, Ms) of
         ok -> ok;
         {error, noconnection} -> {error, down};
         {error, timeout} -> {error, late(Node)};

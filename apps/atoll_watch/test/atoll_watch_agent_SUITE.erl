@@ -9,6 +9,7 @@
     it_leaves_a_node_as_it_was/1,
     it_goes_though_one_before_it_was_killed/1,
     it_goes_when_its_watcher_is_killed/1,
+    it_goes_when_its_watcher_is_killed_before_it_asks/1,
     it_goes_when_the_connection_is_lost/1,
     it_stays_for_another_watcher/1,
     one_of_another_version_is_left_alone/1,
@@ -30,7 +31,7 @@ suite() ->
     [{timetrap, {minutes, 2}}].
 
 all() ->
-    [it_leaves_a_node_as_it_was, it_goes_though_one_before_it_was_killed, it_goes_when_its_watcher_is_killed, it_goes_when_the_connection_is_lost, it_stays_for_another_watcher, one_of_another_version_is_left_alone,
+    [it_leaves_a_node_as_it_was, it_goes_though_one_before_it_was_killed, it_goes_when_its_watcher_is_killed, it_goes_when_its_watcher_is_killed_before_it_asks, it_goes_when_the_connection_is_lost, it_stays_for_another_watcher, one_of_another_version_is_left_alone,
      it_sees_what_is_logged_and_what_waits, it_takes_some_texts_and_counts_the_others, a_flood_of_events_costs_who_logs_little, a_supervisor_that_gives_up_is_told,
      what_logs_harm_nobody, it_says_what_the_table_has, modules_are_told_to_who_does_not_know_them, an_application_that_hangs_costs_its_own_readings].
 
@@ -119,6 +120,18 @@ it_goes_when_its_watcher_is_killed(Config) ->
     ok = atoll_watch_peers:kill(Other),
     is_as(Before, Peer).
 
+it_goes_when_its_watcher_is_killed_before_it_asks(Config) ->
+    {_, Name} = Other = atoll_watch_peers:watcher(),
+    [{_, Node} = Peer | _] = watched(Config),
+    Before = known(Peer),
+    true = call(Other, net_kernel, connect_node, [Node]),
+    Code = atoll_view_put:code(atoll_watch_agent:modules()),
+    ok = call(watcher(Config), atoll_view_put, put, [Node, Code, atoll_watch_agent, call(Other, erlang, whereis, [init]), ?ANSWER_MS]),
+    ?assert(is_there(Peer)),
+    ?assert(lists:member(Name, call(Peer, erlang, nodes, [connected]))),
+    ok = atoll_watch_peers:kill(Other),
+    is_as(Before, Peer).
+
 it_goes_when_the_connection_is_lost(Config) ->
     [{_, Node} = Peer | _] = watched(Config),
     Before = known(Peer),
@@ -150,8 +163,8 @@ one_of_another_version_is_left_alone(Config) ->
     [{module, Module} = call(Peer, code, load_binary, [Module, "other", element(2, code:get_object_code(Module))]) || Module <- Others],
     Version = [Module:module_info(md5) || Module <- Others] ++ [Md5],
     {module, atoll_watch_agent} = call(Peer, code, load_binary, [atoll_watch_agent, "other", Code]),
-    ok = call(Peer, atoll_watch_agent, start, []),
     Init = call(Peer, erlang, whereis, [init]),
+    ok = call(Peer, atoll_watch_agent, start, [atoll_view_put:guest(Init, atoll_watch_agent:modules())]),
     _ = call(Peer, erlang, send, [atoll_watch_agent, {atoll_watch_agent, make_ref(), {sample, Init, Version, none}}]),
     {error, {refused, Sentence}} = call(watcher(Config), atoll_watch_node, sample, [Node, call(watcher(Config), erlang, whereis, [init]), none, ?ANSWER_MS]),
     ?assertMatch({match, _}, re:run(Sentence, " cannot be watched: another version of this program watches it")),

@@ -53,6 +53,16 @@ the_cookie_is_not_the_token_and_does_for_it_test() ->
         {<<"POST">>, [With, {<<"origin">>, <<"http://127.0.0.1:9">>}]}, {<<"GET">>, [With, {<<"authorization">>, <<"Bearer x">>}]}, {<<"POST">>, [With, {<<"origin">>, <<"http://127.0.0.1:8080">>}]}
     ]]).
 
+%% It makes the nodes trace; a cookie is the same for all ports of a machine.
+only_the_page_and_who_has_the_token_look_at_what_flows_test() ->
+    Cookie = {<<"cookie">>, <<"atoll_watch_8080=", (atoll_watch_http:cookie_value(?TOKEN))/binary>>},
+    %% There is no watch here whose nodes it could be of.
+    Asked = fun(Headers) -> try element(1, asked(<<"GET">>, <<"/api/v1/traffic">>, host() ++ Headers, config("/nowhere"))) catch error:badarg -> allowed end end,
+    ?assertEqual([allowed, allowed, allowed, 403, 403, 403], [Asked(Headers) || Headers <- [
+        [Cookie, {<<"sec-fetch-site">>, <<"same-origin">>}], [Cookie, {<<"origin">>, <<"http://127.0.0.1:8080">>}], [{<<"authorization">>, <<"Bearer ", ?TOKEN/binary>>}],
+        [Cookie, {<<"sec-fetch-site">>, <<"same-site">>}], [Cookie, {<<"sec-fetch-site">>, <<"cross-site">>}], [Cookie, {<<"origin">>, <<"http://localhost:3000">>}, {<<"sec-fetch-site">>, <<"same-site">>}]
+    ]]).
+
 every_answer_says_of_what_type_it_is_and_that_no_other_script_runs_test() ->
     Text = iolist_to_binary(atoll_watch_http:headers([{<<"Content-Type">>, "application/json"}])),
     [?assertMatch({_, {match, _}}, {Line, re:run(Text, Line)}) || Line <- ["X-Content-Type-Options: nosniff\r\n", "Content-Security-Policy: default-src 'none'; script-src 'self';", "Cache-Control: no-store\r\n"]].

@@ -49,7 +49,7 @@ groups() ->
         ]}
     ].
 
-init_per_group(quiet, Config) -> [{cluster, started(#{nodes => 3, settings => ?QUICK#{queue => 50}})} | Config];
+init_per_group(quiet, Config) -> [{cluster, started(#{nodes => 3, settings => maps:merge(?QUICK, #{queue => 50})})} | Config];
 init_per_group(moving, Config) -> [{cluster, started(#{nodes => 3, spare => 1, clients => 1, settings => ?QUICK})} | Config].
 
 end_per_group(_, Config) -> atoll_cluster_owned:stop(?config(cluster, Config)).
@@ -298,7 +298,7 @@ said(Alias, N) -> receive {Alias, _, _} -> said(Alias, N + 1) after 0 -> N end.
 
 what_is_on_the_disk_outlives_all_nodes(Config) ->
     Dir = filename:join(?config(priv_dir, Config), "data"),
-    C = started(#{nodes => 2, settings => ?QUICK#{store => dets, dir => Dir, copies => 2, read => 1, write => 2}}),
+    C = started(#{nodes => 2, settings => maps:merge(?QUICK, #{store => dets, dir => Dir, copies => 2, read => 1, write => 2})}),
     [A, B] = Nodes = atoll_cluster:nodes(C),
     {ok, _} = call(C, A, ring_kvs, put, [kept, cod]),
     {ok, [cod], Context} = call(C, B, ring_kvs, get, [kept]),

@@ -42,10 +42,10 @@ with_channels(#{channel := Channel} = Known) ->
 with_channels(Link) ->
     Link.
 
-%% @doc How many packets of the VM a connection that goes over other nodes has carried, both
-%% ways, by its distribution controller. What keeps it alive is not among them; it is in
+%% @doc How many packets of the VM a connection that goes over other nodes has carried, each
+%% way, by its distribution controller. What keeps it alive is not among them; it is in
 %% what `net_kernel:node_info/1' counts.
--spec carried(Controller :: pid()) -> {ok, non_neg_integer()} | unknown.
+-spec carried(Controller :: pid()) -> {ok, {In :: non_neg_integer(), Out :: non_neg_integer()}} | unknown.
 carried(Controller) ->
     atoll_dist_circuits:carried(Controller).
 

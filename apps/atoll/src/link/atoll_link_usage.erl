@@ -52,7 +52,7 @@ carried({_Node, Port}, Packets) when is_port(Port) ->
     {Packets, payload(Port)};
 carried({_Node, Controller}, Packets) when is_pid(Controller) ->
     case atoll_dist:carried(Controller) of
-        {ok, Signals} -> {Signals, Signals};
+        {ok, {In, Out}} -> {In + Out, In + Out};
         unknown -> {Packets, ticks()}
     end;
 carried(false, Packets) ->

@@ -4,6 +4,9 @@
 
 -export([options/0, seconds/3, observing/3, text/2, json/3, csv/2, said/1]).
 
+%% Who waits ends with exit/1 by design.
+-dialyzer({nowarn_function, first/1}).
+
 -define(FIRST_MS, 30000).
 
 %% @doc Options of all of them, beside which cluster.
@@ -47,15 +50,50 @@ observing(#{trace := Trace} = Values, More, Fun) ->
                     case atoll_flow:start_link(Target, maps:merge(maps:with([trace, by, limit, keep, remote], Values), More)) of
                         {ok, Flow} ->
                             try
-                                _ = atoll_flow:settle(Flow, ?FIRST_MS),
-                                Fun(element(2, Target), Flow)
+                                ok = first(Flow),
+                                counted(Fun(element(2, Target), Flow), atoll_flow:status(Flow))
+                            catch
+                                exit:Reason -> unable(Flow, Reason)
                             after
-                                ok = gen_server:stop(Flow)
+                                stopped(Flow)
                             end;
                         {error, {unable, Sentence}} -> {unable, Sentence}
                     end;
                 Wrong -> Wrong
             end
+    end.
+
+%% It has ended by itself, and has said why; who calls it then may hear less.
+unable(_, {shutdown, {unable, Sentence}}) -> {unable, Sentence};
+unable(_, {{shutdown, {unable, Sentence}}, _}) -> {unable, Sentence};
+unable(Flow, Reason) -> receive {'EXIT', Flow, {shutdown, {unable, Sentence}}} -> {unable, Sentence} after 0 -> exit(Reason) end.
+
+%% Ctrl-C is for whoever comes next.
+first(Flow) ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit({settled, atoll_flow:settle(Flow, ?FIRST_MS)}) end),
+    receive
+        {'DOWN', Ref, process, Pid, {settled, _}} -> ok;
+        {'DOWN', Ref, process, Pid, Reason} -> exit(Reason);
+        interrupted ->
+            true = demonitor(Ref, [flush]),
+            true = exit(Pid, kill),
+            self() ! interrupted,
+            ok
+    end.
+
+%% Nothing is no figure.
+counted(ok, #{nodes := Nodes}) ->
+    case [Node || {Node, up} <- Nodes] of
+        [] -> {failed, "No node was counted."};
+        [_ | _] -> ok
+    end;
+counted(Outcome, _) ->
+    Outcome.
+
+%% It may have ended by itself.
+stopped(Flow) ->
+    try gen_server:stop(Flow)
+    catch exit:_ -> ok
     end.
 
 %% @doc The tables, for people.
@@ -85,13 +123,15 @@ cell(_, Text) -> Text.
 
 %% @doc The tables as an object, with how they were counted.
 -spec json(Name :: string(), atoll_flow_table:tables(), {atoll_flow_table:measure(), Ms :: non_neg_integer(), atoll_flow:status()}) -> atoll_cli_json:object().
-json(Cluster, Tables, {Measure, Ms, #{nodes := Nodes, shares := Shares}}) ->
+json(Cluster, Tables, {Measure, Ms, #{nodes := Nodes, shares := Shares, omitted := Omitted, beyond := Beyond}}) ->
     {All, Between} = atoll_flow_table:between(Tables),
     {[
         {cluster, unicode:characters_to_binary(Cluster)}, {counted, case Measure of messages -> messages; wire -> packets end}, {ms, Ms},
         {total, round(All)}, {between_groups, round(Between)},
         {nodes, {[{Node, State} || {Node, State} <- Nodes]}},
-        {sampled, {[{Node, Share} || {Node, Share} <- Shares, Share < 0.999]}}
+        {sampled, {[{Node, Share} || {Node, Share, _} <- Shares, Share < 1]}},
+        {omitted, Omitted}, {beyond, Beyond},
+        {estimated, {[{Node, Estimated} || {Node, Share, Estimated} <- Shares, Share < 1]}}
     ] ++ [{Name, [{lists:zip(atoll_flow_table:columns(Name), Row)} || Row <- atoll_flow_table:rows(Name, Tables)]} || Name <- atoll_flow_table:names()]}.
 
 %% @doc A table for other programs, by RFC 4180.
@@ -110,12 +150,15 @@ plain(Cell) ->
 
 %% @doc What is to be said of the numbers: which are estimates, and which nodes are missing.
 -spec said(atoll_flow:status()) -> [unicode:chardata()].
-said(#{nodes := Nodes, shares := Shares, not_kept := NotKept}) ->
-    [[atom_to_list(Node), " sends more than the limit: ", atoll_cli_table:percent(Share), " of the time was traced, and the rest is taken from that"] || {Node, Share} <- Shares, Share < 0.999] ++
+said(#{nodes := Nodes, shares := Shares, not_kept := NotKept} = Status) ->
+    [[atom_to_list(Node), " sends more than the limit: ", atoll_cli_table:percent(Share), " of the time was traced, and ", atoll_cli_table:count(Estimated), " of its messages are taken from that"]
+     || {Node, Share, Estimated} <- Shares, Share < 1] ++
     [[atom_to_list(Node), why(State)] || {Node, State} <- Nodes, State =/= up] ++
+    [[atoll_cli_table:count(N), " ", What] || {Key, What} <- [{omitted, "changes of nodes came too fast, and were left out"}, {beyond, "nodes or more are not observed, since 2,000 are the most"}], #{Key := N} <- [Status], N > 0] ++
     [NotKept || NotKept =/= none].
 
 why(busy) -> " is traced by another program already, so its messages are not counted";
+why(unreached) -> " is not observed: nothing could be started that looks at it";
 why(down) -> " is down";
 why(unknown) -> " has not answered yet";
 why(timeout) -> " does not answer";

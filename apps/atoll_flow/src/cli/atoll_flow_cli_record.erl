@@ -5,8 +5,8 @@
 
 -export([summary/0, options/0, operands/0, examples/0, more/0, run/2]).
 
-%% A file of a day is not to fill a disk.
--define(MOST_BYTES, 1073741824).
+%% The page opens no more, and a file of a day is not to fill a disk.
+-define(MOST_BYTES, 500000000).
 
 -spec summary() -> string().
 summary() -> "record the traffic of a running cluster in a file".
@@ -75,5 +75,7 @@ recorded(Io, Timer, Flow, Writer0, Frames, Bytes) ->
                 ok -> recorded(Io, Timer, Flow, Writer, Frames + 1, Bytes + iolist_size(Line));
                 {error, Reason} -> {error, Reason}
             end;
-        {atoll_flow, Flow, _} -> {ok, Frames, Bytes}
+        {atoll_flow, Flow, _} ->
+            ok = atoll_cli_io:say("It ends here: the page opens no larger file."),
+            {ok, Frames, Bytes}
     end.

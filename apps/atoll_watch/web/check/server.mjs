@@ -40,7 +40,7 @@ export const unlikeAnswer = ({ paths, components: { schemas } }, method, path, s
 
 export class Server {
   constructor(dir, contract, cluster) {
-    Object.assign(this, { dir, contract, cluster, streams: new Set(), faults: [], refuses: false });
+    Object.assign(this, { dir, contract, cluster, streams: new Set(), flows: new Set(), faults: [], refuses: false });
     this.server = createServer((request, response) => void this.answer(request, response));
   }
 
@@ -61,7 +61,7 @@ export class Server {
 
   /** Ends all streams. */
   cut() {
-    for (const stream of this.streams) stream.destroy();
+    for (const stream of [...this.streams, ...this.flows]) stream.destroy();
     this.streams.clear();
   }
 
@@ -114,7 +114,8 @@ export class Server {
     const next = () => { response.write(`event: frame\ndata: ${JSON.stringify(lines[at % lines.length])}\n\n`); at += 1; };
     next();
     const each = setInterval(next, 200);
-    response.on('close', () => clearInterval(each));
+    this.flows.add(response);
+    response.on('close', () => { clearInterval(each); this.flows.delete(response); });
   }
 
   file(path, response) {

@@ -39,7 +39,7 @@ const isRows = (rows: unknown, least: number): boolean => rows === undefined || 
 const isLine = (line: unknown): line is Line => {
   if (typeof line !== 'object' || line === null) return false;
   const { t, n, g, d, e, s, l } = line as Line;
-  return typeof t === 'number' && (n === undefined || Array.isArray(n) && n.every(name => typeof name === 'string'))
+  return typeof t === 'number' && Number.isFinite(t) && (n === undefined || Array.isArray(n) && n.every(name => typeof name === 'string'))
     && (g === undefined || Array.isArray(g) && g.every(group => Array.isArray(group) && typeof group[0] === 'string' && isNumbers(group[1], 0)))
     && (d === undefined || isNumbers(d, 0)) && isRows(e, 4) && isRows(s, 2)
     && (l === undefined || Array.isArray(l) && l.every(load => typeof load?.n === 'number' && isNumbers(load.q, 0) && isRows(load.x, 3) && isRows(load.c, 3)
@@ -54,26 +54,42 @@ export class Film {
   /** How many of the first were let go. */
   gone = 0;
   private readonly places = new Map<number, readonly Place[]>();
+  /** Which of the names each number of the lines since the last beginning is, and when that was. */
+  private numbers: number[] = [];
+  private readonly known = new Map<string, number>();
+  private begun = 0;
 
   constructor(private readonly most = MOST_FRAMES) {}
 
   add(line: unknown): void {
     if (!isLine(line)) throw new NoFilm('A line of it is no frame.');
-    if (this.frames.length === 0 && this.gone === 0) {
-      if (line.v !== 1) throw new NoFilm(line.v === undefined ? 'It does not begin as a recording does.' : `It is of version ${line.v}, and this page reads version 1.`);
-      this.at = line.at ?? 0;
-    }
-    this.names.push(...line.n ?? []);
     const before = this.frames.at(-1);
-    for (const { n, c } of line.l ?? []) if (c !== undefined) this.places.set(n, c);
+    if (line.v !== undefined && line.v !== 1) throw new NoFilm(`It is of version ${line.v}, and this page reads version 1.`);
+    if (before === undefined) {
+      if (line.v === undefined) throw new NoFilm('It does not begin as a recording does.');
+      this.at = line.at ?? 0;
+    } else if (line.v !== undefined) {
+      // Another stream goes on with it: its numbers and its time are its own.
+      this.numbers = [];
+      this.begun = Math.max(before.t + FRAME_MS, (line.at ?? 0) - this.at);
+    }
+    const t = this.begun + line.t;
+    if (before !== undefined && t < before.t) throw new NoFilm('Its time goes backwards.');
+    for (const name of line.n ?? []) {
+      const known = this.known.get(name) ?? this.names.push(name) - 1;
+      this.known.set(name, known);
+      this.numbers.push(known);
+    }
+    const number = (n: number): number => this.numbers[n] ?? -1;
+    for (const { n, c } of line.l ?? []) if (c !== undefined) this.places.set(number(n), c);
     this.frames.push({
-      t: line.t,
-      edges: line.e ?? [],
-      groups: line.g?.map(([name, nodes]) => ({ name, nodes })) ?? before?.groups ?? [],
-      down: line.d === undefined ? before?.down ?? new Set() : new Set(line.d),
+      t,
+      edges: (line.e ?? []).map(([from, to, count, bytes]) => [number(from), number(to), count, bytes] as const),
+      groups: line.g?.map(([name, nodes]) => ({ name, nodes: nodes.map(number) })) ?? before?.groups ?? [],
+      down: line.d === undefined ? before?.down ?? new Set() : new Set(line.d.map(number)),
       counts: line.m ?? before?.counts ?? 'packets',
-      shares: new Map(line.s ?? []),
-      loads: (line.l ?? []).map(({ n, q, x, b }) => ({ node: n, queues: q, migrations: x, mailboxes: b, places: this.places.get(n) ?? q.map((_, i) => [0, i, 0] as const) }))
+      shares: new Map((line.s ?? []).map(([n, share]) => [number(n), share])),
+      loads: (line.l ?? []).map(({ n, q, x, b }) => ({ node: number(n), queues: q, migrations: x, mailboxes: b, places: this.places.get(number(n)) ?? q.map((_, i) => [0, i, 0] as const) }))
     });
     if (this.frames.length > this.most) {
       this.frames.shift();
@@ -145,6 +161,6 @@ export const distance = (a: Place | undefined, b: Place | undefined): Distance =
 /** How busy each edge is, from 0 to 1: by its order of magnitude, over three of them, so that a busy one does not hide all others. */
 export const busy = (edges: readonly Edge[], by: 'count' | 'bytes'): number[] => {
   const at = by === 'count' ? 2 : 3;
-  const most = Math.max(1, ...edges.map(edge => edge[at]));
+  const most = edges.reduce((most, edge) => Math.max(most, edge[at]), 1);
   return edges.map(edge => edge[at] <= 0 ? 0 : Math.max(0, 1 + Math.log10(edge[at] / most) / 3));
 };

@@ -5,6 +5,7 @@
 import { busy, distance, type Distance, type Edge, type Frame, type Load } from './film.js';
 import { hull, type Force, type Point } from './force.js';
 import { curve, ink, look } from './look.js';
+import { disc, line, packed, stamp, type Disc } from './pixels.js';
 
 /** From quiet to busy. */
 const HEAT: Record<'light' | 'dark', readonly string[]> = {
@@ -15,31 +16,56 @@ const FAR: Record<'light' | 'dark', Record<Distance, string>> = {
   light: { thread: '#1b6e3c', core: '#6b7683', chip: '#0b62c4' },
   dark: { thread: '#6fd19a', core: '#a3afbd', chip: '#62aeff' }
 };
-export const heat = (share: number): string => HEAT[look()][Math.min(4, Math.floor(share * 5))] ?? '';
+const level = (share: number): number => Math.min(4, Math.floor(share * 5));
+export const heat = (share: number): string => HEAT[look()][level(share)] ?? '';
 export const far = (of: Distance): string => FAR[look()][of];
 
-/** A canvas of that many pixels of the page, sharp on every screen. */
-export const paper = (canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | undefined => {
-  const scale = devicePixelRatio || 1;
+/** A canvas of that many pixels of the page, sharp on every screen unless that is too much. */
+export const paper = (canvas: HTMLCanvasElement, width: number, height: number, scale = devicePixelRatio || 1): CanvasRenderingContext2D | undefined => {
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
     canvas.width = Math.round(width * scale);
     canvas.height = Math.round(height * scale);
   }
-  const context = canvas.getContext('2d') ?? undefined;
+  // What is written pixel by pixel is in the memory of the processor.
+  const context = canvas.getContext('2d', { willReadFrequently: true }) ?? undefined;
   context?.setTransform(scale, 0, 0, scale, 0, 0);
   context?.clearRect(0, 0, width, height);
   return context;
 };
 
-export interface Scene { frame: Frame; names: readonly string[]; edges: readonly Edge[]; by: 'count' | 'bytes'; force: Force; seen: number | undefined }
+/** Arcs by how busy they are, from quiet to busy. */
+export type Arcs = readonly (readonly Edge[])[];
+
+export const arcs = (edges: readonly Edge[], by: 'count' | 'bytes'): Arcs => {
+  const levels: Edge[][] = HEAT.light.map(() => []);
+  busy(edges, by).forEach((share, i) => levels[level(share)]?.push(edges[i] as Edge));
+  return levels;
+};
+
+export interface Scene { frame: Frame; names: readonly string[]; arcs: Arcs; force: Force; seen: number | undefined }
 
 const FONT = '13px system-ui, sans-serif';
 const MOST_NAMED = 60;
-const MOST_BENT = 1000;
+const MOST_NAMED_GROUPS = 40;
 const MOST_LETTERS = 24;
 const PAD = 28;
 
+/** So many are written pixel by pixel. */
+export const isCrowd = ({ names, arcs }: Scene): boolean => names.length > 300 || arcs.reduce((sum, { length }) => sum + length, 0) > 500;
+
+/** A canvas that nobody sees, in the memory of the processor. */
+const sheet = (): CanvasRenderingContext2D => document.createElement('canvas').getContext('2d', { willReadFrequently: true }) as CanvasRenderingContext2D;
+
 export const placed = ({ x, y }: Point, width: number, height: number): Point => ({ x: PAD + x * (width - 2 * PAD), y: PAD + y * (height - 2 * PAD) });
+
+const allPlaced = ({ force }: Scene, width: number, height: number): Point[] => force.points.map(point => placed(point, width, height));
+const radius = ({ force }: Scene, width: number, height: number): number => Math.max(2.5, Math.min(9, 0.22 * force.room * Math.min(width, height)));
+const groupsOf = ({ frame, force }: Scene): number[][] => {
+  const of: number[][] = force.points.map(() => []);
+  frame.groups.forEach(({ nodes }, g) => nodes.forEach(node => of[node]?.push(g)));
+  return of;
+};
+const isShown = ([from, to]: Edge, { seen }: Scene): boolean => seen === undefined || from === seen || to === seen;
 
 /** A region about some points: so much wider than they are, and of one shade throughout. */
 const region = (context: CanvasRenderingContext2D, points: readonly Point[], by: number): void => {
@@ -62,91 +88,147 @@ const region = (context: CanvasRenderingContext2D, points: readonly Point[], by:
   context.fill();
 };
 
-export const drawFlow = (context: CanvasRenderingContext2D, width: number, height: number, { frame, names, edges, by, force, seen }: Scene): void => {
-  const points = force.points.map(point => placed(point, width, height));
-  const size = Math.max(2.5, Math.min(9, 0.22 * force.room * Math.min(width, height)));
-  const [text, line, edge] = [ink('--ink'), ink('--paper'), ink('--soft')];
-
-  // Regions: what is in two groups lies where both are.
+/** What is in two groups lies where both are. */
+const drawRegions = (context: CanvasRenderingContext2D, points: readonly Point[], size: number, { frame }: Scene): void => {
+  context.globalAlpha = 0.13;
   frame.groups.forEach(({ nodes }, g) => {
-    const colour = curve(g).color;
-    context.globalAlpha = 0.13;
-    context.fillStyle = context.strokeStyle = colour;
+    context.fillStyle = context.strokeStyle = curve(g).color;
     const layer = hull(nodes.flatMap(node => points[node] ?? []));
     if (layer.length > 0) region(context, layer, size * 1.6 + 10);
   });
   context.globalAlpha = 1;
+};
 
-  // Arcs of one colour and width are one path, and many of them are straight and opaque: that is what makes thousands of them quick.
-  const shares = busy(edges, by);
-  const many = edges.length > MOST_BENT;
-  for (let level = 0; level < 5; level += 1) {
+/** Bent to one side, so that both ways show. Those of one colour and width are one path. */
+const drawArcs = (context: CanvasRenderingContext2D, points: readonly Point[], scene: Scene): void => {
+  context.globalAlpha = 0.8;
+  scene.arcs.forEach((edges, level) => {
     context.strokeStyle = HEAT[look()][level] ?? '';
     context.lineWidth = 0.6 + level * 0.7;
-    context.globalAlpha = many ? 1 : 0.8;
-    if (many) context.lineWidth = 1;
     context.beginPath();
-    edges.forEach(([from, to], i) => {
-      if (Math.min(4, Math.floor((shares[i] ?? 0) * 5)) !== level || seen !== undefined && from !== seen && to !== seen) return;
-      const [a, b] = [points[from], points[to]];
-      if (a === undefined || b === undefined) return;
-      // Bent to one side, so that both ways show.
+    for (const edge of edges) {
+      const [a, b] = [points[edge[0]], points[edge[1]]];
+      if (a === undefined || b === undefined || !isShown(edge, scene)) continue;
       context.moveTo(a.x, a.y);
-      if (many) context.lineTo(b.x, b.y);
-      else context.quadraticCurveTo((a.x + b.x) / 2 + 0.12 * (b.y - a.y), (a.y + b.y) / 2 - 0.12 * (b.x - a.x), b.x, b.y);
-    });
+      context.quadraticCurveTo((a.x + b.x) / 2 + 0.12 * (b.y - a.y), (a.y + b.y) / 2 - 0.12 * (b.x - a.x), b.x, b.y);
+    }
     context.stroke();
-  }
-  context.globalAlpha = 1;
-
-  const of: number[][] = points.map(() => []);
-  frame.groups.forEach(({ nodes }, g) => nodes.forEach(node => of[node]?.push(g)));
-  points.forEach(({ x, y }, node) => {
-    const its = of[node] ?? [];
-    const parts = Math.max(1, its.length);
-    for (let part = 0; part < parts; part += 1) {
-      context.beginPath();
-      context.moveTo(x, y);
-      context.arc(x, y, size, 2 * Math.PI * part / parts - Math.PI / 2, 2 * Math.PI * (part + 1) / parts - Math.PI / 2);
-      context.fillStyle = frame.down.has(node) ? line : its[part] === undefined ? edge : curve(its[part] ?? 0).color;
-      context.fill();
-    }
-    if (size > 4 || frame.down.has(node) || node === seen) {
-      context.beginPath();
-      context.arc(x, y, size, 0, 2 * Math.PI);
-      context.strokeStyle = frame.down.has(node) ? ink('--critical') : node === seen ? text : line;
-      context.lineWidth = node === seen || frame.down.has(node) ? 2 : 1;
-      context.stroke();
-    }
   });
+  context.globalAlpha = 1;
+};
 
-  context.font = FONT;
+const drawNode = (context: CanvasRenderingContext2D, { x, y }: Point, size: number, groups: readonly number[], how: 'up' | 'down' | 'seen'): void => {
+  const parts = Math.max(1, groups.length);
+  for (let part = 0; part < parts; part += 1) {
+    const group = groups[part];
+    context.beginPath();
+    context.moveTo(x, y);
+    context.arc(x, y, size, 2 * Math.PI * part / parts - Math.PI / 2, 2 * Math.PI * (part + 1) / parts - Math.PI / 2);
+    context.fillStyle = how === 'down' ? ink('--paper') : group === undefined ? ink('--soft') : curve(group).color;
+    context.fill();
+  }
+  context.beginPath();
+  context.arc(x, y, size, 0, 2 * Math.PI);
+  context.strokeStyle = ink(how === 'down' ? '--critical' : how === 'seen' ? '--ink' : '--paper');
+  context.lineWidth = how === 'up' ? 1 : 2;
+  context.stroke();
+};
+
+const drawNames = (context: CanvasRenderingContext2D, points: readonly Point[], size: number, width: number, { frame, names }: Scene): void => {
+  const text = ink('--ink');
   context.lineWidth = 4;
   context.lineJoin = 'round';
-  context.strokeStyle = line;
-  context.fillStyle = text;
+  context.strokeStyle = ink('--paper');
+  // On a phone there is room for the beginning of a name.
+  const letters = Math.min(MOST_LETTERS, Math.round(width / 40));
   if (points.length <= MOST_NAMED) {
+    context.font = FONT;
+    context.fillStyle = text;
     points.forEach(({ x, y }, node) => {
-      const name = names[node]?.replace(/@[^@]*$/, '').slice(0, MOST_LETTERS) ?? '';
-      const wide = context.measureText(name).width;
-      const left = Math.min(x + size + 4, width - wide - 2);
+      const name = names[node]?.replace(/@[^@]*$/, '').slice(0, letters) ?? '';
+      const left = Math.min(x + size + 4, width - context.measureText(name).width - 2);
       context.strokeText(name, left, y + 4);
       context.fillText(name, left, y + 4);
     });
   }
+  if (frame.groups.length > MOST_NAMED_GROUPS) return;
   context.textAlign = 'center';
   context.font = `600 ${FONT}`;
   frame.groups.forEach(({ name, nodes }, g) => {
     const its = nodes.flatMap(node => points[node] ?? []);
-    if (its.length === 0 || frame.groups.length > 40) return;
-    const x = its.reduce((sum, point) => sum + point.x, 0) / its.length;
+    if (its.length === 0) return;
+    const short = name.slice(0, MOST_LETTERS);
+    const half = context.measureText(short).width / 2 + 2;
+    const x = Math.max(half, Math.min(width - half, its.reduce((sum, point) => sum + point.x, 0) / its.length));
     const y = Math.max(14, Math.min(...its.map(point => point.y)) - size * 1.6 - 10);
-    context.strokeText(name, x, y);
+    context.strokeText(short, x, y);
     context.fillStyle = curve(g).color;
-    context.fillText(name, x, y);
+    context.fillText(short, x, y);
   });
   context.textAlign = 'left';
 };
+
+export const drawFlow = (context: CanvasRenderingContext2D, width: number, height: number, scene: Scene): void => {
+  const [points, size, groups] = [allPlaced(scene, width, height), radius(scene, width, height), groupsOf(scene)];
+  drawRegions(context, points, size, scene);
+  drawArcs(context, points, scene);
+  points.forEach((point, node) => drawNode(context, point, size, groups[node] ?? [], scene.frame.down.has(node) ? 'down' : node === scene.seen ? 'seen' : 'up'));
+  drawNames(context, points, size, width, scene);
+};
+
+/** Of what is quiet the most shows through. */
+const OPACITY = [70, 110, 160, 210, 256];
+
+/** What does not change with what flows, and from which it was made. */
+interface Still { of: readonly unknown[]; below: Int32Array; points: Point[]; colours: readonly (readonly number[])[]; shape: Disc }
+
+/** A scene of many nodes and arcs. Regions and names are drawn when something moves; arcs and nodes are written into a copy of the
+ *  regions' pixels. */
+export class Crowd {
+  private still: Still | undefined;
+  private readonly below = sheet();
+  private readonly above = sheet();
+  private image = new ImageData(1, 1);
+
+  draw(context: CanvasRenderingContext2D, scene: Scene): void {
+    const { width, height } = context.canvas;
+    if (width === 0 || height === 0) return;
+    if (this.image.width !== width || this.image.height !== height) this.image = new ImageData(width, height);
+    const { below, points, colours, shape } = this.standing(width, height, scene);
+    const pixels = { width, at: new Int32Array(this.image.data.buffer) };
+    pixels.at.set(below);
+    scene.arcs.forEach((edges, level) => {
+      const colour = packed(HEAT[look()][level] ?? '');
+      for (const edge of edges) {
+        const a = points[edge[0]];
+        const b = points[edge[1]];
+        if (a !== undefined && b !== undefined && isShown(edge, scene)) line(pixels, a.x, a.y, b.x, b.y, colour, scene.seen === undefined ? OPACITY[level] : 256);
+      }
+    });
+    points.forEach(({ x, y }, node) => stamp(pixels, x, y, shape, colours[node] ?? []));
+    context.putImageData(this.image, 0, 0);
+    for (const node of [...scene.frame.down, ...scene.seen === undefined ? [] : [scene.seen]]) {
+      const point = points[node];
+      if (point !== undefined) drawNode(context, point, radius(scene, width, height), [], scene.frame.down.has(node) ? 'down' : 'seen');
+    }
+    context.drawImage(this.above.canvas, 0, 0);
+  }
+
+  private standing(width: number, height: number, scene: Scene): Still {
+    const of = [width, height, look(), scene.frame.groups, scene.force, scene.force.turn];
+    if (this.still?.of.every((is, i) => is === of[i])) return this.still;
+    const [points, size] = [allPlaced(scene, width, height), radius(scene, width, height)];
+    const { below, above } = this;
+    for (const { canvas } of [below, above]) Object.assign(canvas, { width, height });
+    below.fillStyle = ink('--paper');
+    below.fillRect(0, 0, width, height);
+    drawRegions(below, points, size, scene);
+    drawNames(above, points, size, width, scene);
+    const none = [packed(ink('--soft'))];
+    const colours = groupsOf(scene).map(its => its.length === 0 ? none : its.map(g => packed(curve(g).color)));
+    return this.still = { of, below: new Int32Array(below.getImageData(0, 0, width, height).data.buffer), points, colours, shape: disc(size) };
+  }
+}
 
 /** The queues about a circle: those of a core next to each other, a gap between cores and a wider one between chips. */
 export const drawQueues = (context: CanvasRenderingContext2D, width: number, height: number, { queues, migrations, places }: Load, arcs: readonly (readonly [number, number, number, number])[]): void => {

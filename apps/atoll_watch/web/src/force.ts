@@ -12,6 +12,8 @@ const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 
 export class Force {
   readonly points: Point[] = [];
+  /** Another one after each move. */
+  turn = 0;
   private groups: readonly Group[] = [];
   private homes: Point[] = [];
   private heat = 1;
@@ -47,6 +49,7 @@ export class Force {
     }
     this.points.length = count;
     this.heat = 1;
+    this.turn += 1;
   }
 
   step(): void {
@@ -67,7 +70,7 @@ export class Force {
             if (j === i) continue;
             const other = points[j] as Point;
             const [ox, oy] = [point.x - other.x, point.y - other.y];
-            const far = Math.hypot(ox, oy);
+            const far = Math.sqrt(ox * ox + oy * oy);
             if (far >= reach) continue;
             // Two at one place go apart by their numbers.
             const push = 0.25 * (reach - far) / (far || 1);
@@ -85,6 +88,7 @@ export class Force {
       point.y = Math.max(0.02, Math.min(0.98, point.y + dy * most));
     });
     this.heat *= COOLING;
+    this.turn += 1;
   }
 }
 

@@ -6,7 +6,7 @@
 -module(atoll_dist_circuits).
 
 -export([tables/0, linked/3, counts/3, is_linked/1, via/1, note_link/2, own/2, is_own/1, disown/0]).
--export([attach/2, path/3, up/2, detach/1, counters/0, count/3, carry/2, stat/1, carried/1, show/2, forget/1, shown/1]).
+-export([attach/2, path/3, up/2, detach/1, counters/0, count/3, carry/3, stat/1, carried/1, show/2, forget/1, shown/1]).
 
 -export_type([circuit/0, via/0, lane/0, shown/0]).
 
@@ -41,7 +41,8 @@
 -define(FRAMES_OUT, 2).
 -define(BYTES_IN, 3).
 -define(BYTES_OUT, 4).
--define(PACKETS, 5).
+-define(PACKETS_IN, 5).
+-define(PACKETS_OUT, 6).
 
 %% @doc Makes the tables; called by the hub, which owns them.
 -spec tables() -> ok.
@@ -142,7 +143,7 @@ detach(Id) ->
 %% @doc Counters of one circuit.
 -spec counters() -> counters:counters_ref().
 counters() ->
-    counters:new(5, [write_concurrency]).
+    counters:new(6, [write_concurrency]).
 
 %% @doc So many frames, of so many bytes, have come or gone.
 -spec count(in | out, {Frames :: pos_integer(), Bytes :: pos_integer()}, counters:counters_ref()) -> ok.
@@ -153,22 +154,22 @@ count(out, {Frames, Bytes}, Counters) ->
     ok = counters:add(Counters, ?FRAMES_OUT, Frames),
     counters:add(Counters, ?BYTES_OUT, Bytes).
 
-%% @doc So many packets of the VM were taken or given.
--spec carry(non_neg_integer(), counters:counters_ref()) -> ok.
-carry(Packets, Counters) ->
-    counters:add(Counters, ?PACKETS, Packets).
+%% @doc So many packets of the VM were given to it, or taken from it.
+-spec carry(in | out, non_neg_integer(), counters:counters_ref()) -> ok.
+carry(in, Packets, Counters) -> counters:add(Counters, ?PACKETS_IN, Packets);
+carry(out, Packets, Counters) -> counters:add(Counters, ?PACKETS_OUT, Packets).
 
 %% @doc How many frames have come and gone, as the VM's distribution asks it.
 -spec stat(circuit()) -> {ok, Received :: integer(), Sent :: integer(), Waiting :: 0}.
 stat({circuit, _, Counters}) ->
     {ok, counters:get(Counters, ?FRAMES_IN), counters:get(Counters, ?FRAMES_OUT), 0}.
 
-%% @doc How many packets of the VM the circuit of that end has carried, both ways: what its
+%% @doc How many packets of the VM the circuit of that end has carried, each way: what its
 %% ends ask each other for is not among them.
--spec carried(End :: pid()) -> {ok, non_neg_integer()} | unknown.
+-spec carried(End :: pid()) -> {ok, {In :: non_neg_integer(), Out :: non_neg_integer()}} | unknown.
 carried(End) ->
     try ets:lookup(?ENDS, End) of
-        [{_, _Shown, Counters}] -> {ok, counters:get(Counters, ?PACKETS)};
+        [{_, _Shown, Counters}] -> {ok, {counters:get(Counters, ?PACKETS_IN), counters:get(Counters, ?PACKETS_OUT)}};
         [] -> unknown
     catch
         %% A node without the carrier.

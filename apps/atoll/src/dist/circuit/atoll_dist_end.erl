@@ -440,7 +440,7 @@ deliver([], State) ->
     State;
 deliver(Packets, #state{phase = {up, Handle}, counters = Counters} = State) ->
     put_all(Packets, Handle),
-    ok = atoll_dist_circuits:carry(length(Packets), Counters),
+    ok = atoll_dist_circuits:carry(in, length(Packets), Counters),
     cast({consumed, length(Packets)}, State);
 deliver(Packets, #state{phase = {shaking, Waiting, Reader}} = State) ->
     More = lists:foldl(fun(Packet, Q) -> queue:in(iolist_to_binary(Packet), Q) end, Waiting, Packets),
@@ -477,7 +477,7 @@ pull(#state{phase = {up, Handle}} = State) ->
     end.
 
 pulled(Packets, #state{counters = Counters} = State) ->
-    ok = atoll_dist_circuits:carry(length(Packets), Counters),
+    ok = atoll_dist_circuits:carry(out, length(Packets), Counters),
     cast({packets, lists:reverse(Packets)}, State).
 
 pull(_Handle, Bytes, Packets) when Bytes >= ?ROUND ->

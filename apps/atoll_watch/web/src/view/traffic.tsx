@@ -4,7 +4,7 @@
 import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import * as api from '../api.js';
 import { Film, FRAME_MS, type Edge, type Frame } from '../film.js';
-import { drawFlow, drawMailboxes, drawQueues, far, heat, paper, placed } from '../flowing.js';
+import { arcs, Crowd, drawFlow, drawMailboxes, drawQueues, far, heat, isCrowd, paper, placed, type Arcs } from '../flowing.js';
 import { Force } from '../force.js';
 import * as format from '../format.js';
 import { tune } from '../go.js';
@@ -20,8 +20,10 @@ const LAST = 5;
 const MINUTE = 300;
 const FADES = 5;
 const TABLE_MS = 1000;
-const MOST_BYTES = 512 * 1024 * 1024;
+/** No text of a browser is much longer; `watch record` ends there. */
+const MOST_BYTES = 500_000_000;
 const BUSIEST = 50;
+const MANY = 300;
 
 interface Row { from: string; to: string; count: number; bytes: number }
 
@@ -51,7 +53,18 @@ const indexAt = (film: Film, t: number): number => {
 };
 
 /** What is drawn now, at which time of the film if not at its end, and how many pictures were drawn. */
-interface Stage { film: Film; t: number | undefined; playing: boolean; force: Force; seen: number | undefined; dirty: boolean; drawn: number; arcs: { film: Film; frame: Frame; edges: Edge[] } | undefined }
+interface Stage { film: Film; t: number | undefined; playing: boolean; force: Force; seen: number | undefined; dirty: boolean; drawn: number; crowd: Crowd; flow: Flow | undefined }
+
+/** What flowed up to a frame: many pictures are of one. */
+interface Flow { film: Film; frame: Frame; by: 'count' | 'bytes'; edges: Edge[]; seconds: number; arcs: Arcs }
+
+const flowed = (stage: Stage, at: number, by: 'count' | 'bytes'): Flow | undefined => {
+  const { film, flow } = stage;
+  const frame = film.frames[at];
+  if (frame === undefined || flow?.film === film && flow.frame === frame && flow.by === by) return frame && flow;
+  const { edges, seconds } = film.flow(at, LAST);
+  return stage.flow = { film, frame, by, edges, seconds, arcs: arcs(edges, by) };
+};
 
 export const TrafficView = ({ route }: { route: Route }) => {
   useLook();
@@ -64,7 +77,9 @@ export const TrafficView = ({ route }: { route: Route }) => {
   const [failure, setFailure] = useState<string>();
   const [, again] = useReducer<number, void>(n => n + 1, 0);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const stage = useRef<Stage>({ film: new Film(), t: undefined, playing: true, force: new Force(), seen: undefined, dirty: true, drawn: 0, arcs: undefined });
+  const stage = useRef<Stage>({ film: new Film(), t: undefined, playing: true, force: new Force(), seen: undefined, dirty: true, drawn: 0, crowd: new Crowd(), flow: undefined });
+  // However often a stream begins anew, as it does for another node: the time line goes on.
+  const live = useRef(stage.current.film);
   const node = route.params.node ?? '';
 
   const show = (film: Film, t: number | undefined): void => {
@@ -75,12 +90,10 @@ export const TrafficView = ({ route }: { route: Route }) => {
   // Live, unless a file is shown. The stream's end ends what was done for it on the nodes.
   useEffect(() => {
     if (file !== undefined) return undefined;
-    let own = new Film();
+    const own = live.current;
     const stream = new EventSource(api.traffic({ trace: trace ? 'true' : undefined, load: as === 'groups' || node === '' ? undefined : node }));
     stream.addEventListener('frame', message => {
-      const line = JSON.parse((message as MessageEvent<string>).data) as { v?: number };
-      if (line.v !== undefined) show(own = new Film(), undefined);
-      own.add(line);
+      own.add(JSON.parse((message as MessageEvent<string>).data));
       stage.current.dirty = true;
       setFailure(undefined);
     });
@@ -108,21 +121,23 @@ export const TrafficView = ({ route }: { route: Route }) => {
       const element = canvas.current;
       if (frame === undefined || element === null) return;
       force.set(film.names.length, frame.groups);
-      if (!force.rests) { force.step(); is.dirty = true; }
+      // More of them find their places as fast.
+      for (let steps = film.names.length > MANY ? 3 : 1; steps > 0 && !force.rests; steps -= 1) { force.step(); is.dirty = true; }
       if (!is.dirty) return;
       is.dirty = false;
       is.drawn += 1;
-      const { width } = element.getBoundingClientRect();
-      const height = element.clientHeight;
-      const context = paper(element, width, height);
-      if (context === undefined) return;
       element.dataset.drawn = String(is.drawn);
+      const [width, height] = [element.clientWidth, element.clientHeight];
       if (as === 'groups') {
-        // Many pictures are of one frame.
-        if (is.arcs?.film !== film || is.arcs.frame !== frame) is.arcs = { film, frame, edges: film.flow(at, LAST).edges };
-        drawFlow(context, width, height, { frame, names: film.names, edges: is.arcs.edges, by, force, seen: is.seen });
+        const scene = { frame, names: film.names, arcs: flowed(is, at, by)?.arcs ?? [], force, seen: is.seen };
+        const crowd = isCrowd(scene);
+        const context = paper(element, width, height, crowd ? 1 : undefined);
+        if (context === undefined) return;
+        if (crowd) is.crowd.draw(context, scene); else drawFlow(context, width, height, scene);
         return;
       }
+      const context = paper(element, width, height);
+      if (context === undefined) return;
       const load = frame.loads.find(load => film.names[load.node] === node) ?? (file === undefined ? undefined : frame.loads[0]);
       if (load === undefined) return;
       if (as === 'mailboxes') drawMailboxes(context, width, height, film.frames.slice(Math.max(0, at - MINUTE + 1), at + 1), load.node);
@@ -151,7 +166,7 @@ export const TrafficView = ({ route }: { route: Route }) => {
   const at = t === undefined ? film.frames.length - 1 : indexAt(film, t);
   const frame = film.frames[at];
   const [first, ends] = [film.frames[0]?.t ?? 0, film.frames.at(-1)?.t ?? 0];
-  const { edges, seconds } = film.flow(at, LAST);
+  const { edges, seconds } = flowed(stage.current, at, by) ?? { edges: [], seconds: 1 };
   const name = (n: number): string => film.names[n] ?? '?';
   const rows: Row[] = [...edges].sort((a, b) => b[2] - a[2]).slice(0, BUSIEST).map(([from, to, count, bytes]: Edge) => ({ from: name(from), to: name(to), count: count / seconds, bytes: bytes / seconds }));
   const unit = frame?.counts === 'messages' ? 'Messages' : 'Packets';
@@ -198,7 +213,7 @@ export const TrafficView = ({ route }: { route: Route }) => {
           <option value="">{file === undefined ? 'choose one' : loaded[0] ?? 'none was recorded'}</option>{(file === undefined ? names : loaded).map(each => <option key={each} value={each}>{each}</option>)}</select></label>}
       {file === undefined
         ? <label class="tick"><input type="checkbox" checked={trace} onChange={event => tune({ trace: event.currentTarget.checked ? 'yes' : '' })} /> Trace messages one by one</label>
-        : <button type="button" onClick={() => { setFile(undefined); show(new Film(), undefined); }}>Back to what is live</button>}
+        : <button type="button" onClick={() => { setFile(undefined); show(live.current, undefined); }}>Back to what is live</button>}
       <label class="field"><span>Open a recording</span><input type="file" accept=".flow,.ndjson,.jsonl" onChange={event => void open(event)} /></label>
       <button type="button" disabled={film.frames.length === 0} onClick={() => saved(film)}>Save</button>
     </div>
