@@ -20,7 +20,7 @@
 -define(MS, 60000).
 
 %% @doc The manifests of a family.
--spec objects(family(), Cookie :: binary()) -> {ok, [atoll_cli_json:object()]} | {error, unicode:chardata()}.
+-spec objects(family(), Cookie :: atoll_deploy_family:secret()) -> {ok, [atoll_cli_json:object()]} | {error, unicode:chardata()}.
 objects(#{family := #{release := Name} = Family, releases := Releases, count := Count} = Context, Cookie) ->
     #{namespace := Namespace} = provider(Context),
     case Releases of
@@ -35,11 +35,13 @@ provider(#{family := #{domains := [Domain]}, domains := Domains, providers := Pr
     maps:get(Provider, Providers).
 
 %% @doc Has the cluster have so many nodes of the family's release, and waits until they are well.
--spec run(family(), Cookie :: binary()) -> {ok, atoll_deploy:outcome()} | {error, unicode:chardata()}.
+-spec run(family(), Cookie :: atoll_deploy_family:secret()) -> {ok, atoll_deploy:outcome()} | {error, unicode:chardata()}.
 run(#{store := #{dir := Dir}, family := #{name := Name, seconds := Seconds}} = Context, Cookie) ->
     Begun = erlang:monotonic_time(millisecond),
     case objects(Context, Cookie) of
         {ok, Objects} ->
+            %% Of a master that was killed.
+            _ = [file:delete(Old) || Old <- filelib:wildcard(filename:join(Dir, "manifest.*"))],
             File = filename:join(Dir, lists:concat(["manifest.", os:getpid(), ".json"])),
             ok = written(File, atoll_deploy_kubernetes:text(Objects)),
             Applied = kubectl(["apply", "-f", File], ?MS, Context),
@@ -74,7 +76,7 @@ outcome(Waited, #{family := #{name := Name}} = Context, Phases, Begun) ->
                 {_, [], Less} when Less < Wanted -> [{Name, io_lib:format("~b of ~b pods are there", [Less, Wanted])}];
                 _ -> Failed
             end,
-            {ok, #{family => Name, up => Up, failed => Said, done => Wanted, phases => #{"kubernetes" => Phases}, ms => erlang:monotonic_time(millisecond) - Begun}};
+            {ok, #{family => Name, up => Up, failed => Said, said => [], done => Wanted, phases => #{"kubernetes" => Phases}, ms => erlang:monotonic_time(millisecond) - Begun}};
         {error, _} = Error ->
             Error
     end.
@@ -87,7 +89,7 @@ terminate(#{family := #{name := Name, seconds := Seconds}} = Context) ->
     case Deleted of
         {ok, _} ->
             case kubectl(["wait", "--for=delete", "pod", "-l", atoll_deploy_kubernetes:label(Name), lists:concat(["--timeout=", Seconds, "s"])], Seconds * 1000 + ?MS, Context) of
-                {ok, _} -> {ok, #{family => Name, up => [], failed => [], done => 0, phases => #{}, ms => erlang:monotonic_time(millisecond) - Begun}};
+                {ok, _} -> {ok, #{family => Name, up => [], failed => [], said => [], done => 0, phases => #{}, ms => erlang:monotonic_time(millisecond) - Begun}};
                 {error, _} = Error -> Error
             end;
         {error, _} = Error ->
@@ -127,7 +129,7 @@ kubectl(Args, Ms, Context) ->
             Port = open_port({spawn_executable, Program}, [{args, Where ++ Args}, exit_status, binary, use_stdio, stderr_to_stdout, hide]),
             case ran(Port, erlang:monotonic_time(millisecond) + Ms, []) of
                 {ok, 0, Output} -> {ok, Output};
-                {ok, _, Output} -> {error, ["kubectl says: ", string:trim(string:slice(Output, 0, 300))]};
+                {ok, _, Output} -> {error, ["kubectl says: ", string:slice(lists:join(" ", string:lexemes(string:trim(Output), "\n")), 0, 300)]};
                 late -> {error, ["kubectl ", hd(Args), " took too long."]}
             end
     end.

@@ -38,7 +38,7 @@ new(Release, Batches) ->
 next(#{phase := on, left := []} = Roll) ->
     {done, Roll};
 next(#{phase := on, left := [Batch | Left], release := Release, touched := Touched} = Roll) ->
-    {{replace, [Row#{release := Release} || Row <- Batch]}, Roll#{left := Left, now := Batch, touched := lists:reverse(Batch) ++ Touched}};
+    {{replace, [Row#{release := Release, before => Before} || #{release := Before} = Row <- Batch]}, Roll#{left := Left, now := Batch, touched := lists:reverse(Batch) ++ Touched}};
 next(#{phase := {back, Why}, touched := [], failures := Failures} = Roll) ->
     {{went_back, Why, lists:reverse(Failures)}, Roll};
 next(#{phase := {back, _}, touched := [Row | Touched]} = Roll) ->

@@ -105,13 +105,7 @@ examples() ->
     ].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
-run(Values, Operands) ->
-    case atoll_deploy_cluster:placed(Values) of
-        ok -> ran(Values, Operands);
-        {error, Sentence} -> {unable, Sentence}
-    end.
-
-ran(#{json := Json} = Values, [Name]) ->
+run(#{json := Json} = Values, [Name]) ->
     case atoll_bench:find(Name) of
         {ok, Module} ->
             File = maps:get(out, Values, timely("atoll-bench-" ++ Name, ".jsonl")),
