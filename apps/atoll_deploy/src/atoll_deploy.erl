@@ -134,13 +134,10 @@ planned(Store, All, Name, Count) ->
             end;
         {ok, {kubernetes, #{count := Kept, family := #{release := Release}}}} ->
             Wanted = case Count of kept -> Kept; _ -> Count end,
-            {ok, [{stop, pod(Name, N, Release)} || Kept > Wanted, N <- lists:seq(Kept - 1, Wanted, -1)] ++ [{start, pod(Name, N, Release)} || Wanted > Kept, N <- lists:seq(Kept, Wanted - 1)]};
+            {ok, [{stop, atoll_deploy_kubectl:pod(Name, N, Release)} || Kept > Wanted, N <- lists:seq(Kept - 1, Wanted, -1)] ++ [{start, atoll_deploy_kubectl:pod(Name, N, Release)} || Wanted > Kept, N <- lists:seq(Kept, Wanted - 1)]};
         {error, _} = Error ->
             Error
     end.
-
-pod(Name, N, Release) ->
-    #{node => lists:concat([Name, "-", N]), family => Name, number => N + 1, domain => "", host => "", release => Release, needs => #{}, state => starting}.
 
 %% @doc Has a family have so many nodes, or as many as it was to have: starts some, stops some, or does nothing.
 -spec run(deployment(), Family :: string(), Count :: non_neg_integer() | kept, tell()) -> {ok, outcome()} | {error, unicode:chardata()}.
@@ -158,7 +155,7 @@ run(Store, Name, Count, Tell) ->
                     end;
                 {ok, {kubernetes, #{count := Kept} = Context}} ->
                     N = case Count of kept -> Kept; _ -> Count end,
-                    on_kubernetes(Context#{count := N}, [{{count, Name}, {value, N}}]);
+                    atoll_deploy_kubectl:taken(Context#{count := N}, [{{count, Name}, {value, N}}]);
                 {error, _} = Error ->
                     Error
             end;
@@ -171,9 +168,9 @@ ran(#{steps := Steps, count := N, context := #{store := Store} = Context, rows :
     Stops = [Row || {stop, Row} <- Jobs],
     Keys = atoll_deploy_sweep:begun(Store, Name, Stops, [{{count, Name}, {value, N}}]),
     %% There is room for new nodes when the others are stopped.
-    {Stopped, Phases} = jobs([Job || {stop, _} = Job <- Jobs], Context, Tell, #{}),
+    {Stopped, Phases} = atoll_deploy_jobs:do([Job || {stop, _} = Job <- Jobs], Context, Tell, #{}),
     Swept = atoll_deploy_sweep:done(Keys, Context),
-    {Started, AllPhases} = jobs([Job || {What, _} = Job <- Jobs, What =/= stop], Context, Tell, Phases),
+    {Started, AllPhases} = atoll_deploy_jobs:do([Job || {What, _} = Job <- Jobs, What =/= stop], Context, Tell, Phases),
     Restored = [
         {Node, case {Result, Job} of {ok, {{replace, _}, #{release := Release}}} -> {said, ["it has the release ", Release, " back: a roll was broken off"]}; _ -> Result end}
      || {Node, Result} <- Started, {_, #{node := Is}} = Job <- Jobs, Is =:= Node
@@ -183,119 +180,22 @@ ran(#{steps := Steps, count := N, context := #{store := Store} = Context, rows :
         {Node, {error, ["the host ", Host, ": ", map_get({Domain, Host}, Unreached)]}}
      || #{node := Node, domain := Domain, host := Host} <- Rows, is_map_key({Domain, Host}, Unreached), not lists:keymember(Node, 1, Results)
     ],
-    outcome(Store, Name, Results ++ Unseen, AllPhases, Begun).
+    atoll_deploy_jobs:outcome(Store, Name, Results ++ Unseen, AllPhases, Begun).
 
 %% One that a broken roll has given another release is stopped by that.
 job({start, #{rolled := Given} = Row}) -> {{replace, Given}, maps:remove(rolled, Row)};
 job({stop, #{rolled := Given} = Row}) -> {stop, (maps:remove(rolled, Row))#{release := Given}};
 job(Step) -> Step.
 
-%% What is asked for is written down when the cluster has taken it.
-on_kubernetes(#{store := Store, family := Family} = Context, Changes) ->
-    case atoll_deploy_family:cookie(Store, Family) of
-        {ok, Cookie} ->
-            Ran = atoll_deploy_kubectl:run(Context, Cookie),
-            _ = [ok = atoll_deploy_store:write(Store, Changes) || {ok, _} <- [Ran]],
-            Ran;
-        {error, Why} -> {error, atoll_deploy_register:sentence(Why)}
-    end.
-
-jobs([], _, _, Phases) ->
-    {[], Phases};
-jobs(Jobs, #{store := Store, family := #{name := Name} = Family} = Context, Tell, Phases) ->
-    case atoll_deploy_family:cookie(Store, Family) of
-        {ok, Cookie} ->
-            Contacts = lists:usort(names(rows(Store, Name)) ++ [Node || {What, #{node := Node}} <- Jobs, What =/= stop]),
-            atoll_deploy_work:do(Jobs, Context#{cookie := Cookie, contacts := Contacts, tell := Tell}, Phases);
-        {error, Why} ->
-            {[{Node, {error, Why}} || {_, #{node := Node}} <- Jobs], Phases}
-    end.
-
-rows(Store, Name) -> [Row || #{family := Of} = Row <- atoll_deploy_store:rows(Store), Of =:= Name].
-
-names(Rows) -> [Node || #{node := Node} <- Rows].
-
-outcome(Store, Name, Results, Phases, Begun) ->
-    Rows = rows(Store, Name),
-    Said = maps:from_list([{Node, Why} || {Node, {error, Why}} <- Results]),
-    #{
-        family => Name,
-        up => [Node || #{node := Node, state := up} <- Rows, not is_map_key(Node, Said)],
-        failed => lists:sort(maps:to_list(maps:merge(maps:from_list([{Node, maps:get(why, Row, "")} || #{node := Node, state := State} = Row <- Rows, State =/= up]), Said))),
-        said => [{Node, Text} || {Node, {said, Text}} <- Results],
-        done => length([Node || {Node, Result} <- Results, not is_tuple(Result) orelse element(1, Result) =:= said]),
-        phases => Phases,
-        ms => erlang:monotonic_time(millisecond) - Begun
-    }.
-
 %% @doc The nodes that would be given another release, so many at a time; one that has it and is well is not among them.
 -spec batches(deployment(), Family :: string(), {Release :: string(), Batch :: pos_integer()}) -> {ok, [[atoll_deploy_plan:row(), ...]]} | {error, unicode:chardata()}.
-batches(Store, Name, {Release, Batch}) ->
-    All = atoll_deploy_store:all(Store),
-    case {atoll_deploy_store:thing(Store, release, Release), atoll_deploy_family:known(Store, All, Name)} of
-        {{error, _} = Error, _} -> Error;
-        {_, {error, _} = Error} -> Error;
-        {_, {ok, {kubernetes, #{family := #{release := Release}}}}} -> {ok, []};
-        %% Kubernetes itself says how many at a time.
-        {_, {ok, {kubernetes, #{count := Count}}}} -> {ok, [[pod(Name, N, Release)] || N <- lists:seq(Count - 1, 0, -1)]};
-        {_, {ok, Family}} ->
-            case atoll_deploy_family:prepared(Family, All, kept) of
-                {ok, #{rows := Rows}} -> {ok, atoll_deploy_plan:batches(Rows, {Release, Batch})};
-                {error, _} = Error -> Error
-            end
-    end.
+batches(Store, Name, What) -> atoll_deploy_rolling:batches(Store, Name, What).
 
 %% @doc Has the nodes of a family run another release, so many at a time; each is to be well before the next ones follow. At the
 %% first that is not, all have the release back that they had.
 -spec roll(deployment(), Family :: string(), {Release :: string(), Batch :: pos_integer()}, tell()) ->
     {ok, outcome()} | {back, Why :: unicode:chardata(), outcome()} | {error, unicode:chardata()}.
-roll(Store, Name, {Release, Batch}, Tell) ->
-    Begun = erlang:monotonic_time(millisecond),
-    All = atoll_deploy_store:all(Store),
-    case {atoll_deploy_store:thing(Store, release, Release), atoll_deploy_family:known(Store, All, Name)} of
-        {{error, _} = Error, _} -> Error;
-        {_, {error, _} = Error} -> Error;
-        {_, {ok, {kubernetes, #{family := Thing} = Context}}} ->
-            Rolled = Thing#{release := Release},
-            case on_kubernetes(Context#{family := Rolled}, [{{family, Name}, {value, Rolled}}]) of
-                {ok, #{failed := [{Node, Why} | _]}} ->
-                    case on_kubernetes(Context, [{{family, Name}, {value, Thing}}]) of
-                        {ok, Back} -> {back, [Node, ": ", Why], Back};
-                        {error, _} = Error -> Error
-                    end;
-                Ran -> Ran
-            end;
-        {{ok, Thing}, _} when not is_map_key(sum, Thing) ->
-            {error, ["The release ", Release, " has no path, and is for Kubernetes alone."]};
-        {_, {ok, Family}} ->
-            case atoll_deploy_family:prepared(Family, All, kept) of
-                {ok, #{rows := Rows, unreached := Unreached, context := Context}} when map_size(Unreached) =:= 0 ->
-                    Batches = atoll_deploy_plan:batches([maps:remove(rolled, Row) || Row <- Rows], {Release, Batch}),
-                    Before = maps:from_list([{Node, maps:get(rolled, Row, Is)} || #{node := Node, release := Is} = Row <- Rows]),
-                    rolled(atoll_deploy_roll:next(atoll_deploy_roll:new(Release, Batches)), #{
-                        store => Store, family => Name, context => Context, release => Release, has => Before, tell => Tell, begun => Begun,
-                        total => lists:sum([length(B) || B <- Batches]), results => [], phases => #{}
-                    });
-                {ok, #{unreached := Unreached}} ->
-                    [{{_, Host}, Why} | _] = maps:to_list(Unreached),
-                    {error, atoll_deploy_register:sentence(["nothing is rolled while a host cannot be reached: ", Host, ": ", Why])};
-                {error, _} = Error ->
-                    Error
-            end
-    end.
-
-rolled({{replace, Rows}, Roll}, #{context := Context, has := Has, tell := Tell, total := Total, results := Results, phases := Phases} = State) ->
-    Done = length(Results),
-    {Now, After} = jobs([{{replace, maps:get(Node, Has)}, Row} || #{node := Node} = Row <- Rows], Context, fun(N, _) -> Tell(min(Total, Done + N), Total) end, Phases),
-    Have = maps:from_list([{Node, Is} || #{node := Node, release := Is} <- Rows]),
-    rolled(atoll_deploy_roll:next(atoll_deploy_roll:went(Now, Roll)), State#{results := Results ++ Now, phases := After, has := maps:merge(Has, Have)});
-rolled({done, _}, #{store := Store, family := Name, release := Release, results := Results, phases := Phases, begun := Begun}) ->
-    {ok, Thing} = atoll_deploy_store:thing(Store, family, Name),
-    Over = [{{row, Node}, {value, maps:remove(before, Row)}} || #{node := Node, before := _} = Row <- rows(Store, Name)],
-    ok = atoll_deploy_store:write(Store, [{{family, Name}, {value, Thing#{release := Release}}} | Over]),
-    {ok, outcome(Store, Name, Results, Phases, Begun)};
-rolled({{went_back, Why, Failures}, _}, #{store := Store, family := Name, phases := Phases, begun := Begun}) ->
-    {back, Why, outcome(Store, Name, [{Node, {error, Reason}} || {Node, Reason} <- Failures], Phases, Begun)}.
+roll(Store, Name, What, Tell) -> atoll_deploy_rolling:roll(Store, Name, What, Tell).
 
 %% @doc Stops all nodes of a family, and looks on each host that nothing is left. A host that cannot be reached is named, and what is
 %% there stays known.
@@ -304,11 +204,11 @@ terminate(Store, Name, Tell) ->
     Begun = erlang:monotonic_time(millisecond),
     case atoll_deploy_family:known(Store, atoll_deploy_store:all(Store), Name) of
         {ok, {hosts, Context}} ->
-            Rows = rows(Store, Name),
+            Rows = atoll_deploy_jobs:rows(Store, Name),
             Keys = atoll_deploy_sweep:begun(Store, Name, Rows, [{{count, Name}, {value, 0}}]),
-            {Results, Phases} = jobs([{stop, Row} || Row <- Rows], Context, Tell, #{}),
+            {Results, Phases} = atoll_deploy_jobs:do([{stop, Row} || Row <- Rows], Context, Tell, #{}),
             Swept = atoll_deploy_sweep:done(Keys, Context),
-            Outcome = outcome(Store, Name, Results ++ Swept, Phases, Begun),
+            Outcome = atoll_deploy_jobs:outcome(Store, Name, Results ++ Swept, Phases, Begun),
             case {atoll_deploy_cloud:release(Store, Name), Outcome} of
                 {ok, #{failed := []}} ->
                     ok = atoll_deploy_family:forget_cookie(Store, Name),
@@ -340,7 +240,7 @@ status(Store, Name) ->
     All = atoll_deploy_store:all(Store),
     case atoll_deploy_family:known(Store, All, Name) of
         {ok, {hosts, Context}} ->
-            Rows = rows(Store, Name),
+            Rows = atoll_deploy_jobs:rows(Store, Name),
             {Seen, _, Unreached} = atoll_deploy_family:seen(Rows, atoll_deploy_work:look(Rows, Context)),
             {ok, #{family => Name, wanted => proplists:get_value({count, Name}, All, 0), nodes => [told(Row, Unreached) || Row <- Seen]}};
         {ok, {kubernetes, Context}} ->
@@ -361,7 +261,7 @@ told(#{node := Node, domain := Domain, host := Host, release := Release, state :
 %% @doc The last lines that a node has said.
 -spec log(deployment(), {Family :: string(), Node :: string()}, Lines :: pos_integer()) -> {ok, [binary()]} | {error, unicode:chardata()}.
 log(Store, {Name, Node}, Lines) ->
-    case {atoll_deploy_family:known(Store, atoll_deploy_store:all(Store), Name), [Row || #{node := Is} = Row <- rows(Store, Name), Is =:= Node]} of
+    case {atoll_deploy_family:known(Store, atoll_deploy_store:all(Store), Name), [Row || #{node := Is} = Row <- atoll_deploy_jobs:rows(Store, Name), Is =:= Node]} of
         {{ok, {hosts, Context}}, [#{host := Host} = Row]} ->
             case atoll_deploy_work:log(Row, Lines, Context) of
                 {ok, _} = Said -> Said;

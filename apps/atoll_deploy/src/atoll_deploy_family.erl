@@ -3,7 +3,7 @@
 %% changes nothing.
 -module(atoll_deploy_family).
 
--export([known/3, prepared/3, seen/2, cookie/2, forget_cookie/2]).
+-export([known/3, prepared/3, seen/2, restored/1, cookie/2, forget_cookie/2]).
 
 -export_type([family/0, prepared/0, secret/0]).
 
@@ -68,7 +68,8 @@ prepared({hosts, #{family := #{name := Name, release := Release, needs := Needs,
             end
     end.
 
-%% A roll that was broken off is not gone on with: its nodes are to have back what they had.
+%% @doc A node as it is to be: a roll that was broken off is not gone on with, and its nodes are to have back what they had.
+-spec restored(atoll_deploy_plan:row()) -> atoll_deploy_plan:row().
 restored(#{before := Same, release := Same} = Row) -> maps:remove(before, Row);
 restored(#{before := Before, release := Given, state := State} = Row) ->
     (maps:remove(before, Row))#{release := Before, rolled => Given, state := case State of stopping -> stopping; _ -> starting end};

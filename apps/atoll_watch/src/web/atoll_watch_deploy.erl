@@ -30,7 +30,7 @@ operation(#{what := What, family := Family, done := Done, total := Total, result
             {ok, #{failed := []} = Of} -> {done, null, atoll_deploy_json:outcome(Of), null};
             {ok, #{failed := [{Node, Why} | _]} = Of} -> {failed, bin([Node, ": ", Why]), atoll_deploy_json:outcome(Of), null};
             {planned, Planned} -> {done, null, null, atoll_deploy_json:steps(Planned)};
-            {back, Why, Of} -> {failed, bin(["All nodes have the release back that they had, since ", Why]), atoll_deploy_json:outcome(Of), null};
+            {back, Why, #{failed := Failed} = Of} -> {failed, bin(atoll_deploy_register:sentence(atoll_deploy_roll:format_back(Why, Failed))), atoll_deploy_json:outcome(Of), null};
             {error, Sentence} -> {failed, bin(Sentence), null, null}
         end,
     {[{what, What}, {family, bin(Family)}, {state, State}, {done, Done}, {total, Total}, {error, Error}, {outcome, Outcome}, {steps, Steps}]}.
