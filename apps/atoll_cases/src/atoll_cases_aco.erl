@@ -42,6 +42,7 @@ options() ->
         #{name => kill, value => "ROLE,...", read => atoll_cli_read:some_of([colony, gateway]),
           help => "kill a node with colonies, or with submasters alone (11 nodes or more of degree 2 have one), after a third of the rounds"},
         atoll_cli_json:switch()
+        | atoll_deploy_cluster:options()
     ].
 
 %% An option of the algorithm, which knows itself what it may be.

@@ -30,6 +30,7 @@ options() ->
         #{name => triggers, value => "WHO", default => "server", read => atoll_cli_read:one_of([server, all]), help => "who disables an advertisement at its limit"},
         (atoll_cli_again:seed())#{help => "with --simulated, what all chance is drawn from (1 unless told)"},
         atoll_cli_json:switch()
+        | atoll_deploy_cluster:options()
     ].
 
 -spec operands() -> [string()].

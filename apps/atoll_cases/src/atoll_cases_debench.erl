@@ -65,13 +65,11 @@ with_offered(_Values, Config) -> Config.
 %% What is wrong is known before anything starts.
 check(Values, Config) ->
     case {atoll_view_cli_where:is_given(Values), Values} of
-        {true, #{nodes := _}} -> {usage, "--nodes is for a cluster that is started, and --cluster and --node for one that runs: not both"};
+        {true, _} when is_map_key(nodes, Values); is_map_key(family, Values) ->
+            Flag = case Values of #{nodes := _} -> "--nodes"; _ -> "--family" end,
+            {usage, [Flag, " is for a cluster that is started, and --cluster and --node for one that runs: not both"]};
         {true, _} -> atoll_view_cli_where:on_up(Values, fun(Up) -> check(Values, Config, Up) end);
-        {false, _} ->
-            case atoll_deploy_cluster:placed(Values) of
-                ok -> check(Values, Config, how_many(Values, Config));
-                {error, Sentence} -> {unable, Sentence}
-            end
+        {false, _} -> check(Values, Config, how_many(Values, Config))
     end.
 
 check(Values, #{operations := Operations} = Config, Nodes) ->

@@ -18,6 +18,7 @@ options() ->
           help => "whether the second copy has a change before it is answered; or some time later, as in the paper"},
         #{name => mapping, value => "KIND", default => "even", read => atoll_cli_read:one_of([even, compat]),
           help => "of clients to servers: evenly, or as the paper's program did it"}
+        | atoll_deploy_cluster:options()
     ].
 
 %% @doc What is wrong with them together.

@@ -62,7 +62,7 @@ faults(#{load := Load, clients := Clients} = Values) ->
         [Sentence || {usage, Sentence} <- [atoll_cases_im:check(completed(Values))], not is_map_key(cluster, Values)].
 
 %% What is chosen for a cluster that is started, or takes one.
-own() -> [routers, servers, mode, reach, replication, mapping, rhesus, baboon, kill_node_every].
+own() -> [family, routers, servers, mode, reach, replication, mapping, rhesus, baboon, kill_node_every].
 
 completed(Values) ->
     maps:merge(

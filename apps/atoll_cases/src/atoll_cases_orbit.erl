@@ -39,6 +39,7 @@ options() ->
           help => "seconds after which a node but the first is killed, and started again a second later (0, never, unless told)"},
         (atoll_cli_again:seed())#{default => "1"},
         atoll_cli_json:switch()
+        | atoll_deploy_cluster:options()
     ].
 
 -spec operands() -> [string()].

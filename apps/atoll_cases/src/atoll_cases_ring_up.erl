@@ -12,6 +12,7 @@ summary() -> "start a ring and hold it until Ctrl-C".
 options() ->
     atoll_cases_ring:options() ++ [
         #{name => cluster, short => $c, value => "NAME", default => "ring", read => atoll_cli_read:name(), help => "the cluster's name, with which the nodes' names begin"}
+        | atoll_deploy_cluster:options()
     ].
 
 -spec operands() -> [string()].
@@ -21,6 +22,8 @@ operands() -> [].
 examples() -> ["atoll ring up", "atoll ring up -n 5 --spare 1 -c reef", "atoll ring up --store dets --carrier lanes"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
+run(#{store := dets, family := _}, []) ->
+    {usage, "--store dets has a folder of this machine, and --family starts the nodes on others"};
 run(Values, []) ->
     case atoll_cases_ring:check(Values) of
         ok -> started(Values, filename:join(filename:basedir(user_cache, "atoll"), "ring-" ++ os:getpid()));

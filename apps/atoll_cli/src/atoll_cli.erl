@@ -51,8 +51,13 @@ execute_group(Word, Args) ->
 read_and_run(Module, Args) ->
     case read(Module, Args) of
         {ok, Values, Operands} ->
-            case unreadable(atoll_cli_options:inputs(Module:options(), Module:operands(), Values, Operands)) of
-                none -> Module:run(Values, Operands);
+            Options = Module:options(),
+            case unreadable(atoll_cli_options:inputs(Options, Module:operands(), Values, Operands)) of
+                none ->
+                    case atoll_cli_options:first(Options, Values) of
+                        ok -> Module:run(Values, Operands);
+                        {error, Sentence} -> {unable, Sentence}
+                    end;
                 {File, Reason} -> {unable, [File, ": ", file:format_error(Reason)]}
             end;
         {error, Sentence} ->

@@ -3,7 +3,7 @@
 %% with them. The sentence names the flag as the user types it.
 -module(atoll_cli_options).
 
--export([parse/3, flag/1, inputs/4]).
+-export([parse/3, flag/1, inputs/4, first/2]).
 
 -export_type([option/0, values/0, reader/0]).
 
@@ -25,7 +25,9 @@
     %% The other way round, where a line is printed that repeats a run.
     spell => fun((Value :: term()) -> string()),
     %% It names a file that the command reads.
-    is_read => true
+    is_read => true,
+    %% What is done before the command runs, if it is given; an error is why it cannot.
+    first => fun((values()) -> ok | {error, unicode:chardata()})
 }.
 
 %% Reads a value. What it says against one completes "--space ...".
@@ -59,6 +61,16 @@ parse(Options, Operands, Args) ->
 inputs(Options, Operands, Values, Typed) ->
     [File || #{name := Name, is_read := true} <- Options, #{Name := File} <- [Values]] ++
         [File || {Operand, File} <- named(Operands, Typed), lists:member(Operand, ?FILES)].
+
+%% @doc Does what is to be done before the command runs, and says why it cannot be.
+-spec first([option()], values()) -> ok | {error, unicode:chardata()}.
+first([#{name := Name, first := First} | Options], Values) when is_map_key(Name, Values) ->
+    case First(Values) of
+        ok -> first(Options, Values);
+        {error, _} = Error -> Error
+    end;
+first([_ | Options], Values) -> first(Options, Values);
+first([], _) -> ok.
 
 %% The last operand stands for all that follow.
 named([Operand, Next | Operands], [Text | Texts]) -> [{Operand, Text} | named([Next | Operands], Texts)];

@@ -28,13 +28,9 @@ init_per_testcase(the_page_and_the_manifest_say_the_same, Config) ->
 init_per_testcase(the_manifest_is_valid, Config) ->
     [{dir, atoll_cli_os:new_dir()} | Config];
 init_per_testcase(nodes_of_a_stateful_set_find_each_other_by_dns, Config) ->
-    %% Installed where Debian has it and this user may.
-    _ = os:cmd(filename:join(atoll_cli_os:root(), "scripts/setup") ++ " dnsmasq-base iproute2"),
-    Lacking = [Program || Program <- ["dnsmasq", "unshare", "nsenter", "ip", "elixir"], os:find_executable(Program) =:= false],
-    case {Lacking, os:cmd("unshare -n -m true 2>&1")} of
-        {[], ""} -> [{dir, atoll_cli_os:new_dir()} | Config];
-        {[], Why} -> {skip, "there can be no network namespace here: " ++ Why};
-        {_, _} -> {skip, "not installed: " ++ lists:append(lists:join(", ", Lacking))}
+    case atoll_cli_pods:available(["elixir"]) of
+        ok -> [{dir, atoll_cli_os:new_dir()} | Config];
+        Skip -> Skip
     end.
 
 end_per_testcase(_Case, Config) ->
@@ -89,15 +85,15 @@ the_manifest_is_valid(Config) ->
 %% Three pods of the StatefulSet: two that start together, one that comes when the set is scaled up; then one is stopped.
 nodes_of_a_stateful_set_find_each_other_by_dns(Config) ->
     Dir = ?config(dir, Config),
-    Network = network(Dir),
+    Network = atoll_cli_pods:network(3, Dir),
     Settings = settings(Dir),
-    Dns = dns(1, [0, 1], Network, Dir),
+    Dns = dns([0, 1], Network, Dir),
     [First, Second] = [pod(N, Network, Settings, Dir) || N <- [0, 1]],
     [told(Pod, [0, 1]) || Pod <- [First, Second]],
     %% Scaled up: the records change, and nobody is told so.
     ok = atoll_cli_os:signal(Dns, "TERM"),
     _ = atoll_cli_os:await_exit(Dns, ?DEADLINE_MS),
-    _ = dns(2, [0, 1, 2], Network, Dir),
+    _ = dns([0, 1, 2], Network, Dir),
     Third = pod(2, Network, Settings, Dir),
     [told(Pod, [0, 1, 2]) || Pod <- [First, Second, Third]],
     %% A pod that goes leaves, though its record is still there.
@@ -105,38 +101,9 @@ nodes_of_a_stateful_set_find_each_other_by_dns(Config) ->
     Gone = ["gone left reef@", host(1), "\n", members([0, 2])],
     [atoll_cli_os:await_line(Pod, stdout, iolist_to_binary(Gone)) || Pod <- [First, Third]].
 
-%% A network namespace, in which the addresses of the pods are this machine's, and DNS is asked at 127.0.0.1.
-network(Dir) ->
-    ok = file:write_file(filename:join(Dir, "resolv.conf"), "nameserver 127.0.0.1\n"),
-    ok = file:write_file(filename:join(Dir, "network.sh"), [
-        "set -eu\nip link set lo up\n",
-        [["ip addr add ", address(N), "/32 dev lo\n"] || N <- [0, 1, 2]],
-        "mount --bind ", Dir, "/resolv.conf /etc/resolv.conf\n",
-        "echo ready\nexec sleep infinity\n"
-    ]),
-    Holder = atoll_cli_os:start(Dir, {sh, "exec unshare -n -m sh " ++ Dir ++ "/network.sh"}, Dir),
-    _ = atoll_cli_os:await_line(Holder, stdout, <<"ready">>),
-    Holder.
+host(N) -> atoll_cli_pods:host(N, ?SERVICE).
 
-address(N) -> "10.42.0.1" ++ integer_to_list(N).
-
-host(N) -> "reef-" ++ integer_to_list(N) ++ "." ?SERVICE.
-
-within(#{os_pid := Pid}, Command, Dir) ->
-    Enter = "exec nsenter -t " ++ integer_to_list(Pid) ++ " -n -m ",
-    atoll_cli_os:start(Dir, {sh, lists:flatten([Enter, Command])}, Dir).
-
-%% The records that Kubernetes makes of a headless service with a port that has a name.
-dns(Nth, Pods, Network, Dir) ->
-    File = filename:join(Dir, "dnsmasq" ++ integer_to_list(Nth)),
-    ok = file:write_file(File, [
-        "no-resolv\nno-hosts\nbind-interfaces\nlisten-address=127.0.0.1\nuser=root\nkeep-in-foreground\n",
-        "log-facility=-\npid-file=\nlocal=/cluster.local/\n",
-        [["host-record=", host(N), ",", address(N), "\nsrv-host=_dist._tcp." ?SERVICE ",", host(N), ",9100\n"] || N <- Pods]
-    ]),
-    Dns = within(Network, "dnsmasq --conf-file=" ++ File, Dir),
-    _ = atoll_cli_os:await_line(Dns, stderr, <<"started">>),
-    Dns.
+dns(Pods, Network, Dir) -> atoll_cli_pods:dns(Pods, {?SERVICE, 9100}, Network, Dir).
 
 %% What stands in config/runtime.exs, as a node reads it.
 settings(Dir) ->
@@ -153,8 +120,8 @@ pod(N, Network, Settings, Dir) ->
     Tell = "ok=atoll:subscribe([member_up,member_down]),"
         "S=fun S()->io:format(\"members~ts~n\",[[[32,atom_to_list(M)]||M<-atoll:members()]]),"
         "receive {atoll,member_down,#{node:=D,reason:=R}}->io:format(\"gone ~w ~ts~n\",[R,atom_to_list(D)]);{atoll,_,_}->ok end,S() end,S().",
-    Address = lists:flatten(io_lib:format("{~ts}", [lists:join(",", string:lexemes(address(N), "."))])),
-    within(Network, [
+    Address = io_lib:format("~0p", [atoll_cli_pods:address(N)]),
+    atoll_cli_pods:within(Network, [
         "erl -noinput -name reef@", host(N), " -setcookie reef ", lists:join(" ", flags()),
         " -kernel inet_dist_use_interface '", Address, "' -config ", Settings,
         " -pa ", filename:dirname(code:which(atoll)), " -eval '{ok,_}=application:ensure_all_started(atoll),", Tell, "'"

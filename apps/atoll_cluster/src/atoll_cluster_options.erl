@@ -71,8 +71,15 @@
 %% @doc All options, with their defaults where none is given.
 -spec check(options()) -> {ok, config()} | {error, {bad_option, Key :: term(), Why :: string()}}.
 check(Options) when is_map(Options) ->
-    case maps:keys(Options) -- [Key || {Key, _, _, _} <- rules()] of
-        [] -> check(rules(), Options, #{});
+    %% Hosts are a driver's: who tells one of the two means what is here.
+    Where = case Options of
+        #{hosts := _} -> #{};
+        #{driver := _} -> #{};
+        #{} -> persistent_term:get(?MODULE, #{})
+    end,
+    Rules = rules(Where),
+    case maps:keys(Options) -- [Key || {Key, _, _, _} <- Rules] of
+        [] -> check(Rules, Options, #{});
         [Key | _] -> {error, {bad_option, Key, "is not known"}}
     end;
 check(Options) ->
@@ -105,7 +112,7 @@ kinds(#{nodes := Nodes} = Config) ->
 
 of_kind() -> [connect_all, apps, args].
 
-rules() ->
+rules(Where) ->
     Positive = fun(N) -> is_integer(N) andalso N > 0 end,
     [
         {name, {default, fun unique_name/0}, fun is_name/1,
@@ -118,7 +125,7 @@ rules() ->
         {args, {default, fun() -> [] end}, fun(A) -> is_function(A, 1) orelse all(fun is_argument/1, A) end,
             "must be a list of strings, or a function that makes one of the nodes' names"},
         {tls, {default, fun() -> false end}, fun is_boolean/1, "must be true or false"},
-        {hosts, {default, fun() -> maps:get(hosts, elsewhere(), [#{address => {127, 0, 0, 1}, wrap => []}]) end},
+        {hosts, {default, fun() -> maps:get(hosts, Where, [#{address => {127, 0, 0, 1}, wrap => []}]) end},
             fun(L) -> L =/= [] andalso all(fun is_host/1, L) end,
             "must be a list of #{address => {A, B, C, D}, wrap => Command}, with one at least"},
         {probe, {default, fun() -> none end}, fun is_probe/1, "must be {Module, Function, Arguments} or none"},
@@ -127,13 +134,11 @@ rules() ->
             "must be a number of milliseconds above 0"},
         {progress, {default, fun() -> fun(_, _) -> ok end end},
             fun(F) -> is_function(F, 2) end, "must be a function of two arguments"},
-        {driver, {default, fun() -> maps:get(driver, elsewhere(), atoll_cluster_local) end}, fun is_driver/1,
+        {driver, {default, fun() -> maps:get(driver, Where, atoll_cluster_local) end}, fun is_driver/1,
             "must be a module that starts nodes"}
     ].
 
-elsewhere() -> persistent_term:get(?MODULE, #{}).
-
-%% @doc What stands for `hosts' and `driver' where they are not told: from now on, and for all of this VM.
+%% @doc What stands for `hosts' and `driver' where neither is told: from now on, and for all of this VM.
 -spec elsewhere(#{hosts => [atoll_cluster_driver:host(), ...], driver => module()}) -> ok.
 elsewhere(Where) -> persistent_term:put(?MODULE, Where).
 
@@ -161,7 +166,7 @@ is_kind(#{kind := Name, count := Count} = Kind) ->
         re:run(Name, "^[a-zA-Z0-9_-]{0,38}[a-zA-Z_-]$", [dollar_endonly, {capture, none}]) =:= match andalso
         is_integer(Count) andalso Count > 0 andalso
         lists:all(
-            fun({Key, Value}) -> lists:any(fun({K, _, Test, _}) -> K =:= Key andalso Test(Value) end, rules()) end,
+            fun({Key, Value}) -> lists:any(fun({K, _, Test, _}) -> K =:= Key andalso Test(Value) end, rules(#{})) end,
             maps:to_list(maps:without([kind, count], Kind))
         ) andalso maps:keys(maps:without([kind, count | of_kind()], Kind)) =:= [];
 is_kind(_) ->

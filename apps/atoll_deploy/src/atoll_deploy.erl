@@ -11,7 +11,7 @@
 -module(atoll_deploy).
 
 -export([open/1, open/2, close/1, default_dir/0]).
--export([put/4, forget/3, apply/4, plan/3, run/4, batches/3, roll/4, terminate/3, status/2, families/1, log/3, manifest/3]).
+-export([put/4, forget/3, forget/4, apply/4, plan/3, run/4, batches/3, roll/4, terminate/3, status/2, families/1, log/3, manifest/3]).
 
 -export_type([deployment/0, outcome/0, tell/0, told/0]).
 
@@ -24,6 +24,8 @@
     %% The nodes that are up, and those that are not as they should be, with why.
     up := [Node :: string()],
     failed := [{Node :: string(), Why :: unicode:chardata()}],
+    %% What there is to say of some for which it was done.
+    said := [{Node :: string(), unicode:chardata()}],
     %% How many nodes were started, stopped or replaced.
     done := non_neg_integer(),
     phases := atoll_deploy_work:phases(),
@@ -60,11 +62,23 @@ close(Store) -> atoll_deploy_store:close(Store).
 
 %% @doc Registers a thing, or changes one. A release is read now, and kept as it is.
 -spec put(deployment(), atoll_deploy_thing:kind(), Name :: string(), map()) -> ok | {error, unicode:chardata()}.
-put(Store, Kind, Name, Given) -> atoll_deploy_register:put(Store, Kind, Name, Given).
+put(Store, Kind, Name, Given) ->
+    case atoll_deploy_register:put(Store, Kind, Name, Given, run) of
+        {ok, _} -> ok;
+        {error, _} = Error -> Error
+    end.
 
 %% @doc Forgets a thing that nothing needs any more.
 -spec forget(deployment(), atoll_deploy_thing:kind(), Name :: string()) -> ok | {error, unicode:chardata()}.
-forget(Store, Kind, Name) -> atoll_deploy_register:forget(Store, Kind, Name).
+forget(Store, Kind, Name) -> forget(Store, Kind, Name, run).
+
+%% @doc The same, or only whether it could be done.
+-spec forget(deployment(), atoll_deploy_thing:kind(), Name :: string(), plan | run) -> ok | {error, unicode:chardata()}.
+forget(Store, Kind, Name, Mode) ->
+    case {Kind, proplists:get_value({sweep, Name}, atoll_deploy_store:all(Store), [])} of
+        {family, [{_, Host} | _]} -> {error, ["Something of the family ", Name, " may be left on the host ", Host, ": terminate it first."]};
+        _ -> atoll_deploy_register:forget(Store, Kind, Name, Mode)
+    end.
 
 %% @doc Does what stands in a file, or says what would be done. Nothing is done if something is wrong with it.
 -spec apply(deployment(), file:filename(), tell(), plan | run) ->
@@ -80,19 +94,22 @@ apply(Store, File, Tell, What) ->
             {error, Sentence}
     end.
 
-applied(Store, Things, Deploys, _, plan) ->
-    New = [{{Kind, Name}, Thing} || {Kind, #{name := Name} = Thing} <- Things],
-    All = New ++ [Other || {Key, _} = Other <- atoll_deploy_store:all(Store), not lists:keymember(Key, 1, New)],
-    each(Deploys, fun({Family, Count}) ->
-        case planned(Store, All, Family, Count) of
-            {ok, Steps} -> {ok, {Family, Steps}};
-            {error, _} = Error -> Error
-        end
-    end);
-applied(Store, Things, Deploys, Tell, run) ->
-    case each(Things, fun({Kind, Thing}) -> case atoll_deploy_register:put_checked(Store, Kind, Thing) of ok -> {ok, put}; Error -> Error end end) of
-        {ok, _} -> each(Deploys, fun({Family, Count}) -> run(Store, Family, Count, Tell) end);
-        {error, _} = Error -> Error
+applied(Store, Things, Deploys, Tell, Mode) ->
+    case {atoll_deploy_register:put_all(Store, Things, Mode), Mode} of
+        {{error, _} = Error, _} ->
+            Error;
+        {{ok, _}, run} ->
+            each(Deploys, fun({Family, Count}) -> run(Store, Family, Count, Tell) end);
+        {{ok, Would}, plan} ->
+            %% As if all of it was registered.
+            New = [{{Kind, Name}, Thing} || {{Kind, _}, {#{name := Name} = Thing, _}} <- lists:zip(Things, Would)],
+            All = New ++ [Other || {Key, _} = Other <- atoll_deploy_store:all(Store), not lists:keymember(Key, 1, New)],
+            each(Deploys, fun({Family, Count}) ->
+                case planned(Store, All, Family, Count) of
+                    {ok, Steps} -> {ok, {Family, Steps}};
+                    {error, _} = Error -> Error
+                end
+            end)
     end.
 
 each(List, Do) -> each(List, Do, []).
@@ -117,8 +134,7 @@ planned(Store, All, Name, Count) ->
             end;
         {ok, {kubernetes, #{count := Kept, family := #{release := Release}}}} ->
             Wanted = case Count of kept -> Kept; _ -> Count end,
-            Row = fun(N) -> #{node => lists:concat([Name, "-", N]), family => Name, number => N + 1, domain => "", host => "", release => Release, needs => #{}, state => starting} end,
-            {ok, [{stop, Row(N)} || Kept > Wanted, N <- lists:seq(Kept - 1, Wanted, -1)] ++ [{start, Row(N)} || Wanted > Kept, N <- lists:seq(Kept, Wanted - 1)]};
+            {ok, [{stop, atoll_deploy_kubectl:pod(Name, N, Release)} || Kept > Wanted, N <- lists:seq(Kept - 1, Wanted, -1)] ++ [{start, atoll_deploy_kubectl:pod(Name, N, Release)} || Wanted > Kept, N <- lists:seq(Kept, Wanted - 1)]};
         {error, _} = Error ->
             Error
     end.
@@ -133,21 +149,13 @@ run(Store, Name, Count, Tell) ->
             case atoll_deploy_family:known(Store, All, Name) of
                 {ok, {hosts, _} = Family} ->
                     case atoll_deploy_family:prepared(Family, All, Count) of
-                        {ok, #{steps := Steps, count := N, context := Context}} ->
-                            ok = atoll_deploy_store:write(Store, [{{count, Name}, {value, N}}]),
-                            %% What stops makes room for what starts.
-                            Stops = [Step || {stop, _} = Step <- Steps],
-                            {Stopped, Phases} = jobs(Stops, Context, Tell, #{}),
-                            Swept = swept([Row || {stop, Row} <- Stops], Context),
-                            {Started, AllPhases} = jobs([Step || {start, _} = Step <- Steps], Context, Tell, Phases),
-                            {ok, outcome(Store, Name, Stopped ++ Swept ++ Started, AllPhases, Begun)};
+                        {ok, Prepared} -> {ok, ran(Prepared, Name, Tell, Begun)};
                         {error, _} = Error ->
                             Error
                     end;
                 {ok, {kubernetes, #{count := Kept} = Context}} ->
                     N = case Count of kept -> Kept; _ -> Count end,
-                    ok = atoll_deploy_store:write(Store, [{{count, Name}, {value, N}}]),
-                    on_kubernetes(Context#{count := N});
+                    atoll_deploy_kubectl:taken(Context#{count := N}, [{{count, Name}, {value, N}}]);
                 {error, _} = Error ->
                     Error
             end;
@@ -155,101 +163,39 @@ run(Store, Name, Count, Tell) ->
             Error
     end.
 
-on_kubernetes(#{store := Store, family := Family} = Context) ->
-    case atoll_deploy_family:cookie(Store, Family) of
-        {ok, Cookie} -> atoll_deploy_kubectl:run(Context, Cookie);
-        {error, Why} -> {error, atoll_deploy_register:sentence(Why)}
-    end.
+ran(#{steps := Steps, count := N, context := #{store := Store} = Context, rows := Rows, unreached := Unreached}, Name, Tell, Begun) ->
+    Jobs = [job(Step) || Step <- Steps],
+    Stops = [Row || {stop, Row} <- Jobs],
+    Keys = atoll_deploy_sweep:begun(Store, Name, Stops, [{{count, Name}, {value, N}}]),
+    %% There is room for new nodes when the others are stopped.
+    {Stopped, Phases} = atoll_deploy_jobs:do([Job || {stop, _} = Job <- Jobs], Context, Tell, #{}),
+    Swept = atoll_deploy_sweep:done(Keys, Context),
+    {Started, AllPhases} = atoll_deploy_jobs:do([Job || {What, _} = Job <- Jobs, What =/= stop], Context, Tell, Phases),
+    Restored = [
+        {Node, case {Result, Job} of {ok, {{replace, _}, #{release := Release}}} -> {said, ["it has the release ", Release, " back: a roll was broken off"]}; _ -> Result end}
+     || {Node, Result} <- Started, {_, #{node := Is}} = Job <- Jobs, Is =:= Node
+    ],
+    Results = Stopped ++ Swept ++ Restored,
+    Unseen = [
+        {Node, {error, ["the host ", Host, ": ", map_get({Domain, Host}, Unreached)]}}
+     || #{node := Node, domain := Domain, host := Host} <- Rows, is_map_key({Domain, Host}, Unreached), not lists:keymember(Node, 1, Results)
+    ],
+    atoll_deploy_jobs:outcome(Store, Name, Results ++ Unseen, AllPhases, Begun).
 
-jobs([], _, _, Phases) ->
-    {[], Phases};
-jobs(Jobs, #{store := Store, family := #{name := Name} = Family} = Context, Tell, Phases) ->
-    case atoll_deploy_family:cookie(Store, Family) of
-        {ok, Cookie} ->
-            Contacts = lists:usort(names(rows(Store, Name)) ++ [Node || {What, #{node := Node}} <- Jobs, What =/= stop]),
-            atoll_deploy_work:do(Jobs, Context#{cookie := Cookie, contacts := Contacts, tell := Tell}, Phases);
-        {error, Why} ->
-            {[{Node, {error, Why}} || {_, #{node := Node}} <- Jobs], Phases}
-    end.
-
-%% A host that has lost its last node of the family is left with nothing of it.
-swept(Rows, #{store := Store} = Context) ->
-    atoll_deploy_work:sweep(lists:usort([{Domain, Host} || #{domain := Domain, host := Host} <- Rows]), atoll_deploy_store:rows(Store), Context).
-
-rows(Store, Name) -> [Row || #{family := Of} = Row <- atoll_deploy_store:rows(Store), Of =:= Name].
-
-names(Rows) -> [Node || #{node := Node} <- Rows].
-
-outcome(Store, Name, Results, Phases, Begun) ->
-    Rows = rows(Store, Name),
-    Said = maps:from_list([{Node, Why} || {Node, {error, Why}} <- Results]),
-    #{
-        family => Name,
-        up => [Node || #{node := Node, state := up} <- Rows, not is_map_key(Node, Said)],
-        failed => lists:sort(maps:to_list(maps:merge(maps:from_list([{Node, maps:get(why, Row, "")} || #{node := Node, state := State} = Row <- Rows, State =/= up]), Said))),
-        done => length([ok || {_, ok} <- Results]),
-        phases => Phases,
-        ms => erlang:monotonic_time(millisecond) - Begun
-    }.
+%% One that a broken roll has given another release is stopped by that.
+job({start, #{rolled := Given} = Row}) -> {{replace, Given}, maps:remove(rolled, Row)};
+job({stop, #{rolled := Given} = Row}) -> {stop, (maps:remove(rolled, Row))#{release := Given}};
+job(Step) -> Step.
 
 %% @doc The nodes that would be given another release, so many at a time; one that has it and is well is not among them.
 -spec batches(deployment(), Family :: string(), {Release :: string(), Batch :: pos_integer()}) -> {ok, [[atoll_deploy_plan:row(), ...]]} | {error, unicode:chardata()}.
-batches(Store, Name, {Release, Batch}) ->
-    All = atoll_deploy_store:all(Store),
-    case {atoll_deploy_store:thing(Store, release, Release), atoll_deploy_family:known(Store, All, Name)} of
-        {{error, _} = Error, _} -> Error;
-        {_, {error, _} = Error} -> Error;
-        {_, {ok, {kubernetes, _}}} -> {error, ["Kubernetes itself says how the nodes of ", Name, " are rolled."]};
-        {_, {ok, Family}} ->
-            case atoll_deploy_family:prepared(Family, All, kept) of
-                {ok, #{rows := Rows}} -> {ok, atoll_deploy_plan:batches(Rows, {Release, Batch})};
-                {error, _} = Error -> Error
-            end
-    end.
+batches(Store, Name, What) -> atoll_deploy_rolling:batches(Store, Name, What).
 
 %% @doc Has the nodes of a family run another release, so many at a time; each is to be well before the next ones follow. At the
 %% first that is not, all have the release back that they had.
 -spec roll(deployment(), Family :: string(), {Release :: string(), Batch :: pos_integer()}, tell()) ->
     {ok, outcome()} | {back, Why :: unicode:chardata(), outcome()} | {error, unicode:chardata()}.
-roll(Store, Name, {Release, Batch}, Tell) ->
-    Begun = erlang:monotonic_time(millisecond),
-    All = atoll_deploy_store:all(Store),
-    case {atoll_deploy_store:thing(Store, release, Release), atoll_deploy_family:known(Store, All, Name)} of
-        {{error, _} = Error, _} -> Error;
-        {_, {error, _} = Error} -> Error;
-        {_, {ok, {kubernetes, #{family := Thing} = Context}}} ->
-            ok = atoll_deploy_store:write(Store, [{{family, Name}, {value, Thing#{release := Release}}}]),
-            on_kubernetes(Context#{family := Thing#{release := Release}});
-        {{ok, Thing}, _} when not is_map_key(sum, Thing) ->
-            {error, ["The release ", Release, " has no path, and is for Kubernetes alone."]};
-        {_, {ok, Family}} ->
-            case atoll_deploy_family:prepared(Family, All, kept) of
-                {ok, #{rows := Rows, unreached := Unreached, context := Context}} when map_size(Unreached) =:= 0 ->
-                    Batches = atoll_deploy_plan:batches(Rows, {Release, Batch}),
-                    Before = maps:from_list([{Node, Is} || #{node := Node, release := Is} <- Rows]),
-                    rolled(atoll_deploy_roll:next(atoll_deploy_roll:new(Release, Batches)), #{
-                        store => Store, family => Name, context => Context, release => Release, has => Before, tell => Tell, begun => Begun,
-                        total => lists:sum([length(B) || B <- Batches]), results => [], phases => #{}
-                    });
-                {ok, #{unreached := Unreached}} ->
-                    [{{_, Host}, Why} | _] = maps:to_list(Unreached),
-                    {error, atoll_deploy_register:sentence(["nothing is rolled while a host cannot be reached: ", Host, ": ", Why])};
-                {error, _} = Error ->
-                    Error
-            end
-    end.
-
-rolled({{replace, Rows}, Roll}, #{context := Context, has := Has, tell := Tell, total := Total, results := Results, phases := Phases} = State) ->
-    Done = length(Results),
-    {Now, After} = jobs([{{replace, maps:get(Node, Has)}, Row} || #{node := Node} = Row <- Rows], Context, fun(N, _) -> Tell(min(Total, Done + N), Total) end, Phases),
-    Have = maps:from_list([{Node, Is} || #{node := Node, release := Is} <- Rows]),
-    rolled(atoll_deploy_roll:next(atoll_deploy_roll:went(Now, Roll)), State#{results := Results ++ Now, phases := After, has := maps:merge(Has, Have)});
-rolled({done, _}, #{store := Store, family := Name, release := Release, results := Results, phases := Phases, begun := Begun}) ->
-    {ok, Thing} = atoll_deploy_store:thing(Store, family, Name),
-    ok = atoll_deploy_store:write(Store, [{{family, Name}, {value, Thing#{release := Release}}}]),
-    {ok, outcome(Store, Name, Results, Phases, Begun)};
-rolled({{went_back, Why, Failures}, _}, #{store := Store, family := Name, phases := Phases, begun := Begun}) ->
-    {back, Why, outcome(Store, Name, [{Node, {error, Reason}} || {Node, Reason} <- Failures], Phases, Begun)}.
+roll(Store, Name, What, Tell) -> atoll_deploy_rolling:roll(Store, Name, What, Tell).
 
 %% @doc Stops all nodes of a family, and looks on each host that nothing is left. A host that cannot be reached is named, and what is
 %% there stays known.
@@ -258,11 +204,11 @@ terminate(Store, Name, Tell) ->
     Begun = erlang:monotonic_time(millisecond),
     case atoll_deploy_family:known(Store, atoll_deploy_store:all(Store), Name) of
         {ok, {hosts, Context}} ->
-            ok = atoll_deploy_store:write(Store, [{{count, Name}, {value, 0}}]),
-            Rows = rows(Store, Name),
-            {Results, Phases} = jobs([{stop, Row} || Row <- Rows], Context, Tell, #{}),
-            Swept = swept(Rows, Context),
-            Outcome = outcome(Store, Name, Results ++ Swept, Phases, Begun),
+            Rows = atoll_deploy_jobs:rows(Store, Name),
+            Keys = atoll_deploy_sweep:begun(Store, Name, Rows, [{{count, Name}, {value, 0}}]),
+            {Results, Phases} = atoll_deploy_jobs:do([{stop, Row} || Row <- Rows], Context, Tell, #{}),
+            Swept = atoll_deploy_sweep:done(Keys, Context),
+            Outcome = atoll_deploy_jobs:outcome(Store, Name, Results ++ Swept, Phases, Begun),
             case {atoll_deploy_cloud:release(Store, Name), Outcome} of
                 {ok, #{failed := []}} ->
                     ok = atoll_deploy_family:forget_cookie(Store, Name),
@@ -294,7 +240,7 @@ status(Store, Name) ->
     All = atoll_deploy_store:all(Store),
     case atoll_deploy_family:known(Store, All, Name) of
         {ok, {hosts, Context}} ->
-            Rows = rows(Store, Name),
+            Rows = atoll_deploy_jobs:rows(Store, Name),
             {Seen, _, Unreached} = atoll_deploy_family:seen(Rows, atoll_deploy_work:look(Rows, Context)),
             {ok, #{family => Name, wanted => proplists:get_value({count, Name}, All, 0), nodes => [told(Row, Unreached) || Row <- Seen]}};
         {ok, {kubernetes, Context}} ->
@@ -308,13 +254,14 @@ told(#{node := Node, domain := Domain, host := Host, release := Release, state :
     case {State, Unreached} of
         {up, #{{Domain, Host} := Why}} -> One#{state := unknown, why := Why};
         {failed, _} when map_get(why, One) =:= <<"it does not run">> -> One#{state := down};
+        {up, _} when is_map_key(before, Row) -> One#{why := ["a roll was broken off: it had the release ", map_get(before, Row)]};
         _ -> One
     end.
 
 %% @doc The last lines that a node has said.
 -spec log(deployment(), {Family :: string(), Node :: string()}, Lines :: pos_integer()) -> {ok, [binary()]} | {error, unicode:chardata()}.
 log(Store, {Name, Node}, Lines) ->
-    case {atoll_deploy_family:known(Store, atoll_deploy_store:all(Store), Name), [Row || #{node := Is} = Row <- rows(Store, Name), Is =:= Node]} of
+    case {atoll_deploy_family:known(Store, atoll_deploy_store:all(Store), Name), [Row || #{node := Is} = Row <- atoll_deploy_jobs:rows(Store, Name), Is =:= Node]} of
         {{ok, {hosts, Context}}, [#{host := Host} = Row]} ->
             case atoll_deploy_work:log(Row, Lines, Context) of
                 {ok, _} = Said -> Said;
@@ -330,7 +277,7 @@ log(Store, {Name, Node}, Lines) ->
 manifest(Store, Name, Count) ->
     case atoll_deploy_family:known(Store, atoll_deploy_store:all(Store), Name) of
         {ok, {kubernetes, #{count := Kept} = Context}} ->
-            case atoll_deploy_kubectl:objects(Context#{count := case Count of kept -> Kept; _ -> Count end}, <<>>) of
+            case atoll_deploy_kubectl:objects(Context#{count := case Count of kept -> Kept; _ -> Count end}, fun() -> <<>> end) of
                 {ok, Objects} -> {ok, atoll_deploy_kubernetes:shown(Objects)};
                 {error, _} = Error -> Error
             end;

@@ -8,26 +8,26 @@
 -module(atoll_deploy_cluster).
 -behaviour(atoll_cluster_driver).
 
--export([options/0, placed/1, use/2]).
+-export([options/0, use/2]).
 -export([nodes/2, prepare/1, start_node/2, call/4, signal/2, state/1, release/1]).
 
 -type place() :: #{
     context := atoll_deploy_work:context(),
     %% By the name that nodes have of their host.
     keys := #{string() => {Domain :: string(), Host :: string()}},
-    name := string(), pids := file:filename(), dir := file:filename(), sum := string()
+    pids := file:filename(), dir := file:filename(), sum := string()
 }.
 
 -type handle() :: #{control := pid(), os_pid := pos_integer(), process := atoll_cluster_os:process(), mark := string(), key := {string(), string()}, context := atoll_deploy_work:context()}.
 
-%% @doc The options of commands that start clusters.
+%% @doc The options of commands that start clusters. A command has them among its own, and does nothing else for them.
 -spec options() -> [atoll_cli_options:option()].
-options() -> [#{name => family, value => "FAMILY", help => "start the nodes on the hosts of this family, which \"atoll deploy family\" has registered"}, atoll_deploy_cli:state()].
-
-%% @doc Does what the options say.
--spec placed(atoll_cli_options:values()) -> ok | {error, unicode:chardata()}.
-placed(#{family := Family} = Values) -> use(maps:get(state, Values, atoll_deploy:default_dir()), Family);
-placed(_) -> ok.
+options() ->
+    [
+        #{name => family, value => "FAMILY", help => "start the nodes on the hosts of this family, which \"atoll deploy family\" has registered",
+          first => fun(#{family := Family} = Values) -> use(maps:get(state, Values, atoll_deploy:default_dir()), Family) end},
+        atoll_deploy_cli:state()
+    ].
 
 %% @doc From now on this VM starts clusters on the hosts of a family, where nothing else is told.
 -spec use(State :: file:filename(), Family :: string()) -> ok | {error, unicode:chardata()}.
@@ -70,11 +70,11 @@ prepare(#{name := Name, pids := Pids, dir := Dir}) ->
     {#{id := Id} = Context, Keys} = persistent_term:get(?MODULE),
     Code = filename:join(Dir, "code"),
     ok = filelib:ensure_path(Code),
-    _ = [ok = file:make_symlink(Path, filename:join(Code, lists:concat([N, "-", filename:basename(filename:dirname(Path))]))) || {N, Path} <- code_path()],
+    ok = lists:foreach(fun({N, Path}) -> linked(Path, filename:join(Code, integer_to_list(N))) end, code_path()),
     case atoll_deploy_release:keep(#{name => "code", path => Code}, filename:join(Dir, "releases")) of
         {ok, Sum} ->
             Archive = atoll_deploy_release:archive(filename:join(Dir, "releases"), Sum),
-            Place = #{context => Context#{id := lists:concat([Id, "-", Name])}, keys => Keys, name => Name, pids => Pids, dir => Dir, sum => Sum},
+            Place = #{context => Context#{id := lists:concat([Id, "-", Name])}, keys => Keys, pids => Pids, dir => Dir, sum => Sum},
             Told = atoll_deploy_work:asked(maps:values(Keys), fun(Key, Way) -> atoll_deploy_host:upload(Way, remote(Key, Place), {Sum, Archive}) end, Context),
             case [{Host, Why} || {{_, Host}, {error, Why}} <- Told] of
                 [] -> {ok, Place};
@@ -92,9 +92,17 @@ code_path() ->
     Dirs = [filename:absname(Dir) || Dir <- code:get_path(), Dir =/= ".", not lists:prefix(Otp, filename:split(Dir)), filelib:is_dir(Dir)],
     lists:zip(lists:seq(101, 100 + length(Dirs)), Dirs).
 
-remote({Domain, _}, #{context := #{domains := Domains}, name := Name}) ->
-    #{Domain := #{dir := Dir}} = Domains,
-    lists:concat([Dir, "/cluster-", Name]).
+%% An application is found by the name of its folder, and what it has beside its modules by that.
+linked(Path, At) ->
+    Application = filename:dirname(Path),
+    To = filename:join(At, filename:basename(Application)),
+    ok = filelib:ensure_path(To),
+    ok = file:make_symlink(Path, filename:join(To, "ebin")),
+    Priv = filename:join(Application, "priv"),
+    _ = [ok = file:make_symlink(Priv, filename:join(To, "priv")) || filelib:is_dir(Priv)],
+    ok.
+
+remote(Key, #{context := Context}) -> atoll_deploy_work:dir(Key, Context).
 
 %% @private
 -spec start_node(atoll_cluster_driver:spec(), place()) -> {ok, handle()} | {error, term()}.
@@ -102,8 +110,9 @@ start_node(#{node := Node, host := #{name := Host} = At, connect_all := All, arg
     #{context := Context, keys := #{Host := Key}, pids := Pids, dir := Dir, sum := Sum} = Place,
     ok = atoll_cluster_rundir:forget(Pids, Node),
     Mark = atoll_deploy_work:mark(#{node => atom_to_list(Node), host => Host}, Context),
-    Before = ["cd; epmd -names >/dev/null 2>&1 || { own=yes; epmd -daemon </dev/null >/dev/null 2>&1; }; ATOLL_DEPLOY='", Mark, "' ERL_CRASH_DUMP_BYTES=0 erl"],
-    Behind = ["-pa ", remote(Key, Place), "/releases/", Sum, "/*; status=$?; [ -z \"$own\" ] || epmd -kill >/dev/null 2>&1; exit $status"],
+    Quoted = fun(Text) -> unicode:characters_to_list(atoll_deploy_host:quoted(Text)) end,
+    Before = ["cd; epmd -names >/dev/null 2>&1 || { own=yes; epmd -daemon </dev/null >/dev/null 2>&1; }; ATOLL_DEPLOY=", Quoted(Mark), " ERL_CRASH_DUMP_BYTES=0 erl"],
+    Behind = ["-pa ", Quoted(remote(Key, Place)), "/releases/", Sum, "/*/*/ebin; status=$?; [ -z \"$own\" ] || epmd -kill >/dev/null 2>&1; exit $status"],
     {Driver, Address} = atoll_deploy_work:where(Key, Context),
     Words = atoll_deploy_ssh:command(Address, Driver),
     Over = filename:join(code:priv_dir(atoll_deploy), "over"),
@@ -118,7 +127,7 @@ start_node(#{node := Node, host := #{name := Host} = At, connect_all := All, arg
             case atoll_cluster_rundir:find(Pids, Node) of
                 {ok, {OsPid, _} = Process} ->
                     %% No argument and no variable has it.
-                    true = peer:call(Peer, erlang, set_cookie, [binary_to_atom(maps:get(cookie, Context))], Timeout),
+                    true = peer:call(Peer, erlang, set_cookie, [binary_to_atom((maps:get(cookie, Context))())], Timeout),
                     {ok, #{control => Peer, os_pid => OsPid, process => Process, mark => Mark, key => Key, context => Context}};
                 gone -> true = exit(Peer, kill), {error, gone}
             end
@@ -153,6 +162,6 @@ state(Handle) -> atoll_cluster_local:state(maps:with([control, os_pid, process],
 -spec release(place()) -> ok.
 release(#{keys := Keys, context := #{id := Id} = Context} = Place) ->
     _ = atoll_deploy_work:asked(maps:values(Keys), fun({_, Host} = Key, Way) ->
-        atoll_deploy_host:sweep(Way, #{dir => remote(Key, Place), mark => lists:concat([Id, "/", Host]), epmd => "none", last => true})
+        atoll_deploy_host:sweep(Way, #{dir => remote(Key, Place), mark => lists:concat([Id, "/", Host]), host => Host, last => true})
     end, Context),
     ok.

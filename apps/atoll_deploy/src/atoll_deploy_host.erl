@@ -6,9 +6,9 @@
 %% A secret is in the script's standard input only: no list of processes has it, and no file but the node's own cookie.
 -module(atoll_deploy_host).
 
--export([facts/2, upload/3, start/2, stop/2, sweep/2, running/2, signal/3, log/3]).
+-export([facts/2, upload/3, start/2, stop/2, sweep/2, running/2, signal/3, log/3, quoted/1]).
 
--export_type([way/0, address/0, connection/0, node_start/0, node_stop/0]).
+-export_type([way/0, address/0, connection/0, node_start/0, node_stop/0, running/0]).
 
 -type way() :: {Driver :: module(), connection()}.
 
@@ -25,11 +25,14 @@
 
 -type node_start() :: #{
     dir := string(), node := string(), mark := string(), sum := string(), seconds := pos_integer(), start := string(), health := string(), apps := [string()],
-    %% The mark of what nodes of the host share, and the address that it is to listen on, if not all.
-    epmd := string(), address := string(), flags := [string()], cookie := binary(), contacts := [string()]
+    %% And the address on which what nodes of the host share is to listen, if not on all.
+    host := string(), address := string(), flags := [string()], cookie := atoll_deploy_family:secret(), contacts := [string()]
 }.
 
--type node_stop() :: #{dir := string(), node := string(), mark := string(), sum := string(), seconds := pos_integer(), stop := string(), epmd := string()}.
+-type node_stop() :: #{dir := string(), node := string(), mark := string(), sum := string(), seconds := pos_integer(), stop := string(), flags := [string()]}.
+
+-type running() :: [{Node :: string(), up | left}].
+%% Of one that is left no VM runs, but something that it has started.
 
 %% Connects, and says in a sentence why it cannot. Several processes may use a connection.
 -callback open(address()) -> {ok, connection()} | {error, unicode:chardata()}.
@@ -91,26 +94,36 @@ full(_, _, Why) -> Why.
 %% @doc Starts a node, and returns when it is well. If it does not get well nothing of it is left.
 -spec start(way(), node_start()) -> ok | {error, unicode:chardata()}.
 start(Way, #{dir := Dir, node := Node, mark := Mark, sum := Sum, seconds := Seconds, start := Start, health := Health, apps := Apps} = Asked) ->
-    #{epmd := Epmd, address := Address, flags := Flags, cookie := Cookie, contacts := Contacts} = Asked,
-    Args = ["start", Dir, Node, Mark, Sum, integer_to_list(Seconds), Start, Health, lists:append(lists:join(" ", Apps)), Epmd, Address | Flags],
-    Secret = ["cookie=", quoted(Cookie), "\ncontacts=", quoted(lists:join("\n", Contacts)), "\n"],
+    #{host := Host, address := Address, flags := Flags, cookie := Cookie, contacts := Contacts} = Asked,
+    Args = ["start", Dir, Node, Mark, Sum, integer_to_list(Seconds), Start, Health, lists:append(lists:join(" ", Apps)), Host, Address | Flags],
+    Secret = ["cookie=", quoted(Cookie()), "\ncontacts=", quoted(lists:join("\n", Contacts)), "\n"],
     done(asked(Way, Args, Secret, Seconds * 2000 + ?MS)).
 
-%% @doc Stops a node, by its stop command where there is one; what does not end is killed.
--spec stop(way(), node_stop()) -> ok | {error, unicode:chardata()}.
-stop(Way, #{dir := Dir, node := Node, mark := Mark, sum := Sum, seconds := Seconds, stop := Stop, epmd := Epmd}) ->
-    done(asked(Way, ["stop", Dir, Node, Mark, Sum, integer_to_list(Seconds), Stop, Epmd], <<>>, Seconds * 3000 + ?MS)).
+%% @doc Stops a node, by its stop command where there is one; what does not end is killed. One that is said something of has been
+%% stopped, too.
+-spec stop(way(), node_stop()) -> ok | {said, unicode:chardata()} | {error, unicode:chardata()}.
+stop(Way, #{dir := Dir, node := Node, mark := Mark, sum := Sum, seconds := Seconds, stop := Stop, flags := Flags}) ->
+    case asked(Way, ["stop", Dir, Node, Mark, Sum, integer_to_list(Seconds), Stop | Flags], <<>>, Seconds * 3000 + ?MS) of
+        {ok, Lines} ->
+            case [Said || <<"said: ", Said/binary>> <- Lines] of
+                [] -> ok;
+                [Said | _] -> {said, Said}
+            end;
+        {error, _} = Error -> Error
+    end.
 
 %% @doc Kills all whose mark begins so. With the last nodes of a host goes what they stood on.
--spec sweep(way(), #{dir := string(), mark := string(), epmd := string(), last := boolean()}) -> ok | {error, unicode:chardata()}.
-sweep(Way, #{dir := Dir, mark := Mark, epmd := Epmd, last := Last}) ->
-    done(asked(Way, ["sweep", Dir, Mark, Epmd, case Last of true -> "yes"; false -> "no" end], <<>>, ?MS)).
+-spec sweep(way(), #{dir := string(), mark := string(), host := string(), last := boolean()}) -> ok | {error, unicode:chardata()}.
+sweep(Way, #{dir := Dir, mark := Mark, host := Host, last := Last}) ->
+    done(asked(Way, ["sweep", Dir, Mark, Host, case Last of true -> "yes"; false -> "no" end], <<>>, ?MS)).
 
 %% @doc The nodes whose mark begins so, of which something runs.
--spec running(way(), Mark :: string()) -> {ok, [Node :: string()]} | {error, unicode:chardata()}.
+-spec running(way(), Mark :: string()) -> {ok, running()} | {error, unicode:chardata()}.
 running(Way, Mark) ->
     case asked(Way, ["running", Mark], <<>>, ?MS) of
-        {ok, Lines} -> {ok, [unicode:characters_to_list(Line) || Line <- Lines]};
+        {ok, Lines} ->
+            Up = [unicode:characters_to_list(Node) || <<"up ", Node/binary>> <- Lines],
+            {ok, [{Node, up} || Node <- Up] ++ [{Node, left} || <<"left ", Text/binary>> <- Lines, Node <- [unicode:characters_to_list(Text)], not lists:member(Node, Up)]};
         {error, _} = Error -> Error
     end.
 
@@ -141,5 +154,6 @@ asked({Driver, Connection}, Args, Secret, Ms) ->
 
 lines(Output) -> binary:split(Output, <<"\n">>, [global, trim_all]).
 
-%% Nothing in it means anything to a shell.
+%% @doc A word of a shell, in which nothing means anything to it.
+-spec quoted(unicode:chardata()) -> unicode:chardata().
 quoted(Text) -> [$', string:replace(unicode:characters_to_binary(Text), "'", "'\\''", all), $'].

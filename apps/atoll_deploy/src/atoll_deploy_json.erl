@@ -49,10 +49,10 @@ steps(Steps) -> [{[{do, What}, {node, bin(Node)}, {release, bin(Release)}]} || {
 
 %% @doc What came of it.
 -spec outcome(atoll_deploy:outcome()) -> atoll_cli_json:object().
-outcome(#{family := Family, up := Up, failed := Failed, done := Done, phases := Phases, ms := Ms}) ->
+outcome(#{family := Family, up := Up, failed := Failed, said := Said, done := Done, phases := Phases, ms := Ms}) ->
     {[
         {family, bin(Family)}, {up, [bin(Node) || Node <- Up]}, {failed, [{[{node, bin(Node)}, {why, bin(Why)}]} || {Node, Why} <- Failed]},
-        {done, Done}, {ms, Ms},
+        {said, [{[{node, bin(Node)}, {text, bin(Text)}]} || {Node, Text} <- Said]}, {done, Done}, {ms, Ms},
         {phases, [
             {[{host, bin(Host)} | [{Key, maps:get(Phase, Of, 0)} || {Phase, Key} <- [{connect, connect_ms}, {upload, upload_ms}, {nodes, nodes_ms}]]]}
          || {Host, Of} <- lists:sort(maps:to_list(Phases))

@@ -3,7 +3,7 @@
 %% puts them on machines, starts them again, and rolls new releases; this waits until it says so.
 -module(atoll_deploy_kubectl).
 
--export([run/2, terminate/1, status/1, log/3, objects/2]).
+-export([taken/2, pod/3, terminate/1, status/1, log/3, objects/2]).
 
 -export_type([family/0]).
 
@@ -20,7 +20,7 @@
 -define(MS, 60000).
 
 %% @doc The manifests of a family.
--spec objects(family(), Cookie :: binary()) -> {ok, [atoll_cli_json:object()]} | {error, unicode:chardata()}.
+-spec objects(family(), Cookie :: atoll_deploy_family:secret()) -> {ok, [atoll_cli_json:object()]} | {error, unicode:chardata()}.
 objects(#{family := #{release := Name} = Family, releases := Releases, count := Count} = Context, Cookie) ->
     #{namespace := Namespace} = provider(Context),
     case Releases of
@@ -34,12 +34,30 @@ provider(#{family := #{domains := [Domain]}, domains := Domains, providers := Pr
     #{Domain := #{provider := Provider}} = Domains,
     maps:get(Provider, Providers).
 
-%% @doc Has the cluster have so many nodes of the family's release, and waits until they are well.
--spec run(family(), Cookie :: binary()) -> {ok, atoll_deploy:outcome()} | {error, unicode:chardata()}.
+%% @doc Has the cluster have so many nodes of the family's release, and waits until they are well. Changes of the state are written down when the cluster has taken what it was told.
+-spec taken(family(), [atoll_deploy_store:change()]) -> {ok, atoll_deploy:outcome()} | {error, unicode:chardata()}.
+taken(#{store := Store, family := Family} = Context, Changes) ->
+    case atoll_deploy_family:cookie(Store, Family) of
+        {ok, Cookie} ->
+            Ran = run(Context, Cookie),
+            _ = [ok = atoll_deploy_store:write(Store, Changes) || {ok, _} <- [Ran]],
+            Ran;
+        {error, Why} -> {error, atoll_deploy_register:sentence(Why)}
+    end.
+
+%% @doc A pod, as a plan has it.
+-spec pod(Family :: string(), N :: non_neg_integer(), Release :: string()) -> atoll_deploy_plan:row().
+pod(Name, N, Release) ->
+    #{node => lists:concat([Name, "-", N]), family => Name, number => N + 1, domain => "", host => "", release => Release, needs => #{}, state => starting}.
+
+%% Has the cluster have so many nodes of the family's release, and waits until they are well.
+-spec run(family(), Cookie :: atoll_deploy_family:secret()) -> {ok, atoll_deploy:outcome()} | {error, unicode:chardata()}.
 run(#{store := #{dir := Dir}, family := #{name := Name, seconds := Seconds}} = Context, Cookie) ->
     Begun = erlang:monotonic_time(millisecond),
     case objects(Context, Cookie) of
         {ok, Objects} ->
+            %% Of a master that was killed.
+            _ = [file:delete(Old) || Old <- filelib:wildcard(filename:join(Dir, "manifest.*"))],
             File = filename:join(Dir, lists:concat(["manifest.", os:getpid(), ".json"])),
             ok = written(File, atoll_deploy_kubernetes:text(Objects)),
             Applied = kubectl(["apply", "-f", File], ?MS, Context),
@@ -74,7 +92,7 @@ outcome(Waited, #{family := #{name := Name}} = Context, Phases, Begun) ->
                 {_, [], Less} when Less < Wanted -> [{Name, io_lib:format("~b of ~b pods are there", [Less, Wanted])}];
                 _ -> Failed
             end,
-            {ok, #{family => Name, up => Up, failed => Said, done => Wanted, phases => #{"kubernetes" => Phases}, ms => erlang:monotonic_time(millisecond) - Begun}};
+            {ok, #{family => Name, up => Up, failed => Said, said => [], done => Wanted, phases => #{"kubernetes" => Phases}, ms => erlang:monotonic_time(millisecond) - Begun}};
         {error, _} = Error ->
             Error
     end.
@@ -87,7 +105,7 @@ terminate(#{family := #{name := Name, seconds := Seconds}} = Context) ->
     case Deleted of
         {ok, _} ->
             case kubectl(["wait", "--for=delete", "pod", "-l", atoll_deploy_kubernetes:label(Name), lists:concat(["--timeout=", Seconds, "s"])], Seconds * 1000 + ?MS, Context) of
-                {ok, _} -> {ok, #{family => Name, up => [], failed => [], done => 0, phases => #{}, ms => erlang:monotonic_time(millisecond) - Begun}};
+                {ok, _} -> {ok, #{family => Name, up => [], failed => [], said => [], done => 0, phases => #{}, ms => erlang:monotonic_time(millisecond) - Begun}};
                 {error, _} = Error -> Error
             end;
         {error, _} = Error ->
@@ -100,14 +118,14 @@ status(#{family := #{name := Name}, count := Count} = Context) ->
     Columns = "custom-columns=N:.metadata.name,P:.status.phase,R:.status.containerStatuses[0].ready,H:.spec.nodeName,L:.metadata.labels.release,W:.status.containerStatuses[0].state.waiting.reason",
     case kubectl(["get", "pods", "-l", atoll_deploy_kubernetes:label(Name), "--no-headers", "-o", Columns], ?MS, Context) of
         {ok, Output} ->
-            Nodes = [pod(Words) || Line <- binary:split(Output, <<"\n">>, [global, trim_all]), [_, _, _, _, _, _] = Words <- [string:lexemes(unicode:characters_to_list(Line), " ")]],
+            Nodes = [told(Words) || Line <- binary:split(Output, <<"\n">>, [global, trim_all]), [_, _, _, _, _, _] = Words <- [string:lexemes(unicode:characters_to_list(Line), " ")]],
             {ok, #{family => Name, wanted => Count, nodes => Nodes}};
         {error, _} = Error ->
             Error
     end.
 
-pod([Pod, "Running", "true", Host, Release, _]) -> #{node => Pod, host => Host, release => Release, state => up, why => ""};
-pod([Pod, Phase, _, Host, Release, Why]) ->
+told([Pod, "Running", "true", Host, Release, _]) -> #{node => Pod, host => Host, release => Release, state => up, why => ""};
+told([Pod, Phase, _, Host, Release, Why]) ->
     #{node => Pod, host => Host, release => Release, state => case Phase of "Running" -> starting; "Pending" -> starting; _ -> failed end, why => case Why of "<none>" -> Phase; _ -> Why end}.
 
 %% @doc The last lines of a pod's log.
@@ -127,7 +145,7 @@ kubectl(Args, Ms, Context) ->
             Port = open_port({spawn_executable, Program}, [{args, Where ++ Args}, exit_status, binary, use_stdio, stderr_to_stdout, hide]),
             case ran(Port, erlang:monotonic_time(millisecond) + Ms, []) of
                 {ok, 0, Output} -> {ok, Output};
-                {ok, _, Output} -> {error, ["kubectl says: ", string:trim(string:slice(Output, 0, 300))]};
+                {ok, _, Output} -> {error, ["kubectl says: ", string:slice(lists:join(" ", string:lexemes(string:trim(Output), "\n")), 0, 300)]};
                 late -> {error, ["kubectl ", hd(Args), " took too long."]}
             end
     end.

@@ -5,6 +5,9 @@
 %% A pod is named FAMILY-N, and its node FAMILY@FAMILY-N.FAMILY.NAMESPACE.svc.cluster.local. It listens on one port, and needs
 %% no epmd. The environment of a container has ATOLL_NODE, ATOLL_FLAGS and ATOLL_COOKIE; a release of Elixir takes the same
 %% as RELEASE_NODE and RELEASE_COOKIE, which are there too.
+%%
+%% Every VM of a container is told where Atoll finds contacts, by ERL_ZFLAGS: the service's records, which are there before a pod is
+%% ready. What has no application `atoll' does not look at that.
 -module(atoll_deploy_kubernetes).
 
 -export([manifest/1, text/1, label/1, shown/1]).
@@ -16,10 +19,12 @@
     release := atoll_deploy_thing:thing(),
     namespace := string(),
     count := non_neg_integer(),
-    cookie := binary()
+    cookie := atoll_deploy_family:secret()
 }.
 
 -define(PORT, 9100).
+%% As long as on a host: a release's own command may start a VM for it.
+-define(HEALTH_S, 10).
 
 %% @doc The objects, in the order in which they are applied.
 -spec manifest(wanted()) -> {ok, [atoll_cli_json:object()]} | {error, unicode:chardata()}.
@@ -29,7 +34,7 @@ manifest(#{family := #{name := Name, seconds := Seconds}, release := #{name := R
         {_, #{image := Image}} ->
             {ok, [
                 {[{apiVersion, <<"v1">>}, {kind, <<"Secret">>}, {metadata, metadata(Name, Namespace)}, {type, <<"Opaque">>},
-                  {data, {[{cookie, base64:encode(maps:get(cookie, Wanted))}]}}]},
+                  {data, {[{cookie, base64:encode((maps:get(cookie, Wanted))())}]}}]},
                 {[{apiVersion, <<"v1">>}, {kind, <<"Service">>}, {metadata, metadata(Name, Namespace)},
                   {spec, {[
                       {clusterIP, <<"None">>}, {publishNotReadyAddresses, true}, {selector, {[{app, bin(Name)}]}},
@@ -54,6 +59,7 @@ metadata(Name, Namespace) ->
 
 container(Image, #{family := #{name := Name, flags := Flags, needs := Needs, seconds := Seconds}, release := Release, namespace := Namespace}) ->
     Node = lists:concat([Name, "@$(POD_NAME).", Name, ".", Namespace, ".svc.cluster.local"]),
+    Records = lists:concat(["_dist._tcp.", Name, ".", Namespace, ".svc.cluster.local"]),
     Cookie = {[{secretKeyRef, {[{name, bin(Name)}, {key, <<"cookie">>}]}}]},
     Requests = [{cpu, integer_to_binary(N)} || #{cores := N} <- [Needs]] ++ [{memory, <<(integer_to_binary(N))/binary, "Mi">>} || #{memory_mb := N} <- [Needs]],
     {[
@@ -64,21 +70,23 @@ container(Image, #{family := #{name := Name, flags := Flags, needs := Needs, sec
             {[{name, <<"RELEASE_NODE">>}, {value, bin(Node)}]},
             {[{name, <<"RELEASE_DISTRIBUTION">>}, {value, <<"name">>}]},
             {[{name, <<"ATOLL_FLAGS">>}, {value, bin(lists:append(lists:join(" ", ["-start_epmd", "false", "-erl_epmd_port", integer_to_list(?PORT) | Flags])))}]},
-            {[{name, <<"ATOLL_CONTACTS_DNS">>}, {value, bin(lists:concat(["_dist._tcp.", Name, ".", Namespace, ".svc.cluster.local"]))}]},
+            {[{name, <<"ATOLL_CONTACTS_DNS">>}, {value, bin(Records)}]},
+            {[{name, <<"ERL_ZFLAGS">>}, {value, bin(io_lib:format("-atoll discovery '~0p'", [[{dns, #{name => Records, type => srv, node => Name}}]]))}]},
             {[{name, <<"ATOLL_COOKIE">>}, {valueFrom, Cookie}]},
             {[{name, <<"RELEASE_COOKIE">>}, {valueFrom, Cookie}]}
         ]},
         {ports, [{[{name, <<"dist">>}, {containerPort, ?PORT}]}]}
     ] ++
-        [{command, shell(Start)} || #{start := Start} <- [Release]] ++
+        [{command, shell(string:replace(Start, "$", "$$", all))} || #{start := Start} <- [Release]] ++
         [{lifecycle, {[{preStop, {[{exec, {[{command, shell(Stop)}]}}]}}]}} || #{stop := Stop} <- [Release]] ++
         lists:append([
-            [{startupProbe, {[{exec, {[{command, shell(Health)}]}}, {periodSeconds, 1}, {failureThreshold, Seconds}]}},
-             {readinessProbe, {[{exec, {[{command, shell(Health)}]}}, {periodSeconds, 5}]}}]
+            [{startupProbe, {[{exec, {[{command, shell(Health)}]}}, {periodSeconds, 1}, {timeoutSeconds, ?HEALTH_S}, {failureThreshold, Seconds}]}},
+             {readinessProbe, {[{exec, {[{command, shell(Health)}]}}, {periodSeconds, 5}, {timeoutSeconds, ?HEALTH_S}]}}]
          || #{health := Health} <- [Release]
         ]) ++
         [{resources, {[{requests, {Requests}}]}} || Requests =/= []]}.
 
+%% Kubernetes puts variables of the container in the place of $(NAME), but not of $$(NAME): they are for the shell.
 shell(Command) -> [<<"/bin/sh">>, <<"-c">>, bin(Command)].
 
 %% @doc The text that kubectl is given, with the secret in it.

@@ -33,7 +33,11 @@
     release := string(),
     needs := atoll_deploy_thing:needs(),
     state := state(),
-    why => unicode:chardata()
+    why => unicode:chardata(),
+    %% The release that it had, until the roll that has given it another one is over.
+    before => string(),
+    %% The release that a roll has given it which was broken off: it has not the one that is to be there.
+    rolled => string()
 }.
 
 -type place() :: {Domain :: string(), atoll_deploy_thing:host()}.

@@ -1,15 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Registers what deployments are made of, and forgets it. Nodes that run do not lose what they were made of.
+%% @doc Registers what deployments are made of, and forgets it, or says what that would do. Nodes that run do not lose what they were
+%% made of.
 -module(atoll_deploy_register).
 
--export([put/4, put_checked/3, forget/3, known/1, sentence/1]).
+-export([put/5, put_all/3, forget/4, known/1, sentence/1]).
 
-%% @doc Checks a thing, and registers it or changes the one of that name. A release is read now, and kept as it is.
--spec put(atoll_deploy_store:store(), atoll_deploy_thing:kind(), Name :: string(), map()) -> ok | {error, unicode:chardata()}.
-put(Store, Kind, Name, Given) ->
+-export_type([mode/0, change/0]).
+
+-type mode() :: plan | run.
+%% With a plan nothing is done.
+
+-type change() :: new | changed | same.
+
+%% @doc Checks a thing, and registers it or changes the one of that name; says which it is. A release is read now, and kept as it is.
+-spec put(atoll_deploy_store:store(), atoll_deploy_thing:kind(), Name :: string(), map(), mode()) -> {ok, change()} | {error, unicode:chardata()}.
+put(Store, Kind, Name, Given, Mode) ->
     {ok, Dir} = file:get_cwd(),
     case atoll_deploy_file:check([{Kind, Name, Given}], known(Store), Dir) of
-        {ok, #{things := [{Kind, Thing}]}} -> put_checked(Store, Kind, Thing);
+        {ok, #{things := Things}} ->
+            case put_all(Store, Things, Mode) of
+                {ok, [{_, Change}]} -> {ok, Change};
+                {error, _} = Error -> Error
+            end;
         {error, Sentence} -> {error, sentence(Sentence)}
     end.
 
@@ -17,22 +29,46 @@ put(Store, Kind, Name, Given) ->
 -spec known(atoll_deploy_store:store()) -> atoll_deploy_file:known().
 known(Store) -> [{Kind, Name} || {{Kind, Name}, _} <- atoll_deploy_store:all(Store), lists:member(Kind, atoll_deploy_thing:kinds())].
 
-%% @doc As put/4, of one that was checked.
--spec put_checked(atoll_deploy_store:store(), atoll_deploy_thing:kind(), atoll_deploy_thing:thing()) -> ok | {error, unicode:chardata()}.
-put_checked(#{dir := Dir} = Store, release, #{path := _} = Release) ->
-    case atoll_deploy_release:keep(Release, filename:join(Dir, "releases")) of
-        {ok, Sum} -> put_whole(Store, release, Release#{sum => Sum});
-        {error, Sentence} -> {error, sentence(Sentence)}
-    end;
-put_checked(Store, Kind, Thing) ->
-    put_whole(Store, Kind, Thing).
-
-put_whole(Store, Kind, #{name := Name} = Thing) ->
+%% @doc As put/5, of several that were checked: all of them, or none if something is wrong with one.
+-spec put_all(atoll_deploy_store:store(), [{atoll_deploy_thing:kind(), atoll_deploy_thing:thing()}], mode()) ->
+    {ok, [{atoll_deploy_thing:thing(), change()}]} | {error, unicode:chardata()}.
+put_all(Store, Things, Mode) ->
     All = atoll_deploy_store:all(Store),
-    case hindered(Kind, Thing, atoll_deploy_store:rows(Store), All) of
-        ok -> atoll_deploy_store:write(Store, [{{Kind, Name}, {value, Thing}}]);
-        {error, Sentence} -> {error, sentence(Sentence)}
+    Rows = atoll_deploy_store:rows(Store),
+    Checked = [
+        case whole(Store, Kind, Thing, Mode) of
+            {ok, Whole} -> {Kind, Whole, hindered(Kind, Whole, Rows, All)};
+            {error, _} = Error -> {Kind, Thing, Error}
+        end
+     || {Kind, Thing} <- Things
+    ],
+    case [Sentence || {_, _, {error, Sentence}} <- Checked] of
+        [] ->
+            _ = [ok = atoll_deploy_store:write(Store, [{{Kind, Name}, {value, Whole}} || {Kind, #{name := Name} = Whole, ok} <- Checked]) || Mode =:= run],
+            {ok, [
+                {Whole, case lists:keyfind({Kind, Name}, 1, All) of {_, Whole} -> same; {_, _} -> changed; false -> new end}
+             || {Kind, #{name := Name} = Whole, ok} <- Checked
+            ]};
+        [Sentence | _] ->
+            {error, sentence(Sentence)}
     end.
+
+%% A release has the checksum of its archive.
+whole(#{dir := Dir}, release, #{path := _} = Release, Mode) ->
+    Kept = filename:join(Dir, case Mode of run -> "releases"; plan -> "planned" end),
+    Sum = atoll_deploy_release:keep(Release, Kept),
+    _ = [file:del_dir_r(Kept) || Mode =:= plan],
+    case Sum of
+        {ok, Is} -> {ok, Release#{sum => Is}};
+        {error, _} = Error -> Error
+    end;
+whole(#{dir := Dir}, release, #{sha256 := Sum, name := Name} = Release, _) ->
+    case atoll_deploy_release:has(filename:join(Dir, "releases"), Sum) of
+        true -> {ok, Release#{sum => Sum}};
+        false -> {error, ["the release ", Name, " has no path, and no archive with its checksum was sent"]}
+    end;
+whole(_, _, Thing, _) ->
+    {ok, Thing}.
 
 hindered(release, #{name := Name} = Release, Rows, All) ->
     case {lists:keyfind({release, Name}, 1, All), [Node || #{release := Is, node := Node} <- Rows, Is =:= Name]} of
@@ -48,9 +84,9 @@ hindered(domain, #{name := Name, hosts := Hosts} = Domain, Rows, _) when not is_
 hindered(_, _, _, _) ->
     ok.
 
-%% @doc Forgets a thing that nothing needs any more.
--spec forget(atoll_deploy_store:store(), atoll_deploy_thing:kind(), Name :: string()) -> ok | {error, unicode:chardata()}.
-forget(Store, Kind, Name) ->
+%% @doc Forgets a thing that nothing needs any more, and of a release its archive.
+-spec forget(atoll_deploy_store:store(), atoll_deploy_thing:kind(), Name :: string(), mode()) -> ok | {error, unicode:chardata()}.
+forget(Store, Kind, Name, Mode) ->
     All = atoll_deploy_store:all(Store),
     Needing =
         [[atom_to_list(Other), " ", Of]
@@ -59,9 +95,18 @@ forget(Store, Kind, Name) ->
         [["machine ", Machine] || Kind =:= domain, #{name := Machine} <- atoll_deploy_cloud:machines(Name, All)],
     case {atoll_deploy_store:thing(Store, Kind, Name), Needing} of
         {{error, _} = Error, _} -> Error;
-        {{ok, _}, []} -> atoll_deploy_store:write(Store, [{{Kind, Name}, delete}]);
+        {{ok, _}, []} when Mode =:= plan -> ok;
+        {{ok, Thing}, []} ->
+            ok = atoll_deploy_store:write(Store, [{{Kind, Name}, delete}]),
+            forgotten(Store, Thing, [Sum || {{release, Is}, #{sum := Sum}} <- All, {release, Is} =/= {Kind, Name}]);
         {{ok, _}, [First | _]} -> {error, sentence(["the ", atom_to_list(Kind), " ", Name, " is needed by the ", First])}
     end.
+
+forgotten(#{dir := Dir}, #{sum := Sum}, Others) ->
+    _ = [file:delete(atoll_deploy_release:archive(filename:join(Dir, "releases"), Sum)) || not lists:member(Sum, Others)],
+    ok;
+forgotten(_, _, _) ->
+    ok.
 
 %% @doc As it is said to people: with a capital, and a full stop.
 -spec sentence(unicode:chardata()) -> unicode:chardata().

@@ -3,23 +3,42 @@
 %% that what was uploaded stays what it was when the folder is compiled anew; the same folder gives the same checksum.
 -module(atoll_deploy_release).
 
--export([keep/2, archive/2, made/1]).
+-include_lib("kernel/include/file.hrl").
 
--type files() :: [{NameInArchive :: string(), File :: file:filename()}].
+-export([new/1, keep/2, archive/2, has/2, most/0]).
+
+%% What an archive has at most, and how many files a folder.
+-define(MOST, (1 bsl 30)).
+-define(FILES, 100000).
+
+%% @doc How many bytes an archive has at most.
+-spec most() -> pos_integer().
+most() -> ?MOST.
 
 %% @doc Keeps the archive of a release in a folder, and says its checksum. Nothing is kept of one that is wrong.
 -spec keep(atoll_deploy_thing:thing(), Dir :: file:filename()) -> {ok, Sum :: string()} | {error, unicode:chardata()}.
 keep(#{name := Name, path := Path} = Release, Dir) ->
-    New = filename:join(Dir, lists:concat([".new-", os:getpid(), "-", erlang:unique_integer([positive])])),
     Kept =
-        case filelib:ensure_path(Dir) of
-            ok -> kept(Path, New, Release, Dir);
-            {error, Reason} -> {error, [Dir, ": ", file:format_error(Reason)]}
+        case new(Dir) of
+            {ok, New} ->
+                Done = kept(Path, New, Release, Dir),
+                _ = file:delete(New),
+                Done;
+            {error, _} = Error -> Error
         end,
-    _ = file:delete(New),
     case Kept of
         {ok, Sum} -> {ok, Sum};
         {error, Why} -> {error, ["the release ", Name, ": ", Why]}
+    end.
+
+%% @doc A file for what is to be kept, in the folder, which is made. What a VM that was killed has left of its own is gone.
+-spec new(Dir :: file:filename()) -> {ok, file:filename()} | {error, unicode:chardata()}.
+new(Dir) ->
+    case filelib:ensure_path(Dir) of
+        ok ->
+            _ = [file:delete(Old) || Old <- filelib:wildcard(Dir ++ "/.new-*"), [_, Pid, _] <- [string:lexemes(filename:basename(Old), "-")], not filelib:is_dir("/proc/" ++ Pid)],
+            {ok, filename:join(Dir, lists:concat([".new-", os:getpid(), "-", erlang:unique_integer([positive])]))};
+        {error, Reason} -> {error, [Dir, ": ", file:format_error(Reason)]}
     end.
 
 kept(Path, New, Release, Dir) ->
@@ -49,9 +68,20 @@ kept(Path, New, Release, Dir) ->
 -spec archive(Dir :: file:filename(), Sum :: string()) -> file:filename().
 archive(Dir, Sum) -> lists:append([Dir, "/", Sum, ".tar.gz"]).
 
+%% @doc Whether an archive is kept.
+-spec has(Dir :: file:filename(), Sum :: string()) -> boolean().
+has(Dir, Sum) -> filelib:is_regular(archive(Dir, Sum)).
+
 %% What is in it must stay in the folder in which it is unpacked.
 copied(Path, New) ->
-    case file:copy(Path, New) of
+    case filelib:is_regular(Path) andalso file:copy(Path, New, ?MOST + 1) of
+        false ->
+            case file:read_file_info(Path) of
+                {ok, _} -> {error, [Path, " is neither a folder nor a file"]};
+                {error, Reason} -> {error, [Path, ": ", file:format_error(Reason)]}
+            end;
+        {ok, Bytes} when Bytes > ?MOST ->
+            too_large(Path);
         {ok, _} ->
             case erl_tar:table(New, [compressed]) of
                 {ok, []} -> {error, [Path, " is an archive with nothing in it"]};
@@ -66,10 +96,14 @@ copied(Path, New) ->
             {error, [Path, ": ", file:format_error(Reason)]}
     end.
 
+too_large(Path) ->
+    {error, io_lib:format("~ts has more than ~b bytes, or ~b files", [Path, ?MOST, ?FILES])}.
+
 packed(Path, New) ->
     case made(Path) of
-        [] -> {error, [Path, " is a folder with nothing in it"]};
-        Files ->
+        {error, _} = Error -> Error;
+        {ok, []} -> {error, [Path, " is a folder with nothing in it"]};
+        {ok, Files} ->
             case erl_tar:open(New, [write, compressed]) of
                 {ok, Tar} ->
                     %% Nothing of when and by whom it was compiled.
@@ -92,10 +126,27 @@ added([{Name, File} | Files], Tar) ->
         {error, _} = Error -> Error
     end.
 
-%% @doc The files of a folder that go into its archive, in order.
--spec made(Path :: file:filename()) -> files().
-made(Path) ->
-    [{Name, filename:join(Path, Name)} || Name <- lists:sort(filelib:wildcard("**", Path)), filelib:is_regular(filename:join(Path, Name))].
+%% The files of a folder that go into its archive, in order. A folder that is given by mistake is not looked through to its end.
+made(Path) -> made([""], Path, {0, 0}, []).
+
+made([], _, _, Files) ->
+    {ok, lists:sort(Files)};
+made(_, Path, {Count, Bytes}, _) when Count > ?FILES; Bytes > ?MOST ->
+    too_large(Path);
+made([Name | Names], Path, {Count, Bytes}, Files) ->
+    File = case Name of "" -> Path; _ -> filename:join(Path, Name) end,
+    case file:read_file_info(File) of
+        {ok, #file_info{type = directory}} ->
+            case file:list_dir(File) of
+                {ok, In} ->
+                    Seen = [case Name of "" -> One; _ -> filename:join(Name, One) end || [C | _] = One <- In, C =/= $.],
+                    made(Seen ++ Names, Path, {Count + 1, Bytes}, Files);
+                {error, Reason} ->
+                    {error, [File, ": ", file:format_error(Reason)]}
+            end;
+        {ok, #file_info{type = regular, size = Size}} -> made(Names, Path, {Count + 1, Bytes + Size}, [{Name, File} | Files]);
+        _ -> made(Names, Path, {Count, Bytes}, Files)
+    end.
 
 sum(File) ->
     case file:open(File, [read, raw, binary]) of

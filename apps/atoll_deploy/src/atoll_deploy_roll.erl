@@ -7,7 +7,7 @@
 %% named, and the way back goes on with the others.
 -module(atoll_deploy_roll).
 
--export([new/2, next/1, went/2]).
+-export([new/2, next/1, went/2, format_back/2]).
 
 -export_type([roll/0, effect/0]).
 
@@ -38,7 +38,7 @@ new(Release, Batches) ->
 next(#{phase := on, left := []} = Roll) ->
     {done, Roll};
 next(#{phase := on, left := [Batch | Left], release := Release, touched := Touched} = Roll) ->
-    {{replace, [Row#{release := Release} || Row <- Batch]}, Roll#{left := Left, now := Batch, touched := lists:reverse(Batch) ++ Touched}};
+    {{replace, [Row#{release := Release, before => Before} || #{release := Before} = Row <- Batch]}, Roll#{left := Left, now := Batch, touched := lists:reverse(Batch) ++ Touched}};
 next(#{phase := {back, Why}, touched := [], failures := Failures} = Roll) ->
     {{went_back, Why, lists:reverse(Failures)}, Roll};
 next(#{phase := {back, _}, touched := [Row | Touched]} = Roll) ->
@@ -52,3 +52,9 @@ went(Results, #{phase := Phase, failures := Failures} = Roll) ->
         {[{Node, Why} | _], on} -> Roll#{phase := {back, [Node, ": ", Why]}, left := []};
         {Failed, {back, _}} -> Roll#{failures := lists:reverse(Failed) ++ Failures}
     end.
+
+%% @doc Half a sentence: why it went back, and whether all nodes are well again.
+-spec format_back(Why :: unicode:chardata(), Failures :: [{Node :: string(), Why :: unicode:chardata()}]) -> unicode:chardata().
+format_back(Why, []) -> ["all nodes have the release back that they had, since ", Why];
+format_back(Why, [{Node, Other} | More]) ->
+    [integer_to_list(length(More) + 1), " of the nodes that were to have back what they had are not well; the first is ", Node, ": ", Other, "; all of it since ", Why].

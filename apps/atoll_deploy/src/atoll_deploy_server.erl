@@ -5,7 +5,7 @@
 -module(atoll_deploy_server).
 -behaviour(gen_server).
 
--export([start_link/1, ask/1, begin_operation/3, operation/0]).
+-export([start_link/1, dir/0, ask/1, begin_operation/3, operation/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([operation/0]).
@@ -43,6 +43,10 @@
 -spec start_link(Dir :: file:filename()) -> gen_server:start_ret().
 start_link(Dir) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Dir, []).
 
+%% @doc The folder of the state.
+-spec dir() -> file:filename().
+dir() -> gen_server:call(?MODULE, dir, ?CALL_MS).
+
 %% @doc Calls a function with the state. It is to ask no host.
 -spec ask(fun((atoll_deploy:deployment()) -> Answer)) -> {ok, Answer} | {error, unicode:chardata()}.
 ask(Fun) -> gen_server:call(?MODULE, {ask, Fun}, ?CALL_MS).
@@ -61,6 +65,8 @@ init(Dir) -> {ok, #state{dir = Dir}}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}, timeout()}.
+handle_call(dir, _From, #state{dir = Dir} = State) ->
+    reply(Dir, State);
 handle_call(operation, _From, #state{operation = Operation} = State) ->
     reply(Operation, State);
 handle_call({ask, Fun}, _From, State) ->

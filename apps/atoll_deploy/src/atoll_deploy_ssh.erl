@@ -14,8 +14,6 @@
 -type connection() :: #{to := string(), connection := pid(), jump := pid() | none}.
 
 -define(CONNECT_MS, 15000).
-%% For each of several tries.
--define(THROUGH_MS, [2000, 3000, 5000, ?CONNECT_MS]).
 -define(SFTP_MS, 60000).
 %% A server of OpenSSH ends when a packet has 256 KiB or more; so many pieces are on their way.
 -define(PIECE, 32768).
@@ -32,7 +30,8 @@ available() ->
         non_existing -> {error, "this needs OTP's application ssh (erlang-ssh of Debian), which is not installed"};
         _ ->
             {ok, _} = application:ensure_all_started(?SSH),
-            ok
+            %% Which of several safe ways it has taken is for nobody.
+            ok = logger:set_application_level(?SSH, warning)
     end.
 
 %% @doc The command of OpenSSH's client that takes a line of a shell to a host, by the same keys and known hosts; none for a
@@ -43,19 +42,22 @@ command(_, Driver) when Driver =/= ?MODULE ->
 command(#{host := Host, port := Port, user := User, provider := Provider}, ?MODULE) ->
     Folder = folder(Provider),
     Keys = [Key || Public <- filelib:wildcard(filename:join(Folder, "id_*.pub")), Key <- [filename:rootname(Public)]],
-    Options = ["-F", "none", "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" ++ filename:join(Folder, "known_hosts")] ++
+    %% A file's name may have blanks.
+    Options = ["-F", "none", "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", lists:concat(["UserKnownHostsFile=\"", filename:join(Folder, "known_hosts"), "\""])] ++
         lists:append([["-i", Key] || Key <- Keys]),
     Jump = case Provider of
         #{jump := {JumpUser, JumpHost, JumpPort}} ->
-            Words = ["ssh"] ++ Options ++ ["-W", "%h:%p", "-p", integer_to_list(JumpPort), "-l", JumpUser, JumpHost],
-            ["-o", "ProxyCommand=" ++ lists:append(lists:join(" ", Words))];
+            %% A line of a shell, in which ssh puts something in the place of what follows a %.
+            Words = ["ssh"] ++ Options ++ ["-p", integer_to_list(JumpPort), "-l", JumpUser, JumpHost],
+            Line = string:replace(lists:join(" ", [atoll_deploy_host:quoted(Word) || Word <- Words]), "%", "%%", all),
+            ["-o", unicode:characters_to_list(["ProxyCommand=", Line, " -W '%h:%p'"])];
         _ -> []
     end,
     ["ssh"] ++ Options ++ Jump ++ ["-p", integer_to_list(Port)] ++ case User of none -> []; _ -> ["-l", User] end ++ [Host].
 
 -spec open(atoll_deploy_host:address()) -> {ok, connection()} | {error, unicode:chardata()}.
 open(#{host := Host, port := Port, user := User, provider := Provider}) ->
-    case {available(), Provider} of
+    case {ready(folder(Provider)), Provider} of
         {{error, _} = Error, _} ->
             Error;
         {ok, #{jump := {JumpUser, JumpHost, JumpPort}}} ->
@@ -75,33 +77,29 @@ open(#{host := Host, port := Port, user := User, provider := Provider}) ->
             end
     end.
 
-through(Jump, {Host, Port} = To, User, Provider) ->
-    case (?SSH):tcpip_tunnel_to_server(Jump, {127, 0, 0, 1}, 0, Host, Port, ?CONNECT_MS) of
-        {ok, Local} -> through(Local, To, User, Provider, ?THROUGH_MS);
+through(Jump, To, User, Provider) ->
+    case atoll_deploy_ssh_jump:open(Jump, To, ?CONNECT_MS) of
+        {ok, Socket} -> connected({socket, Socket}, To, User, Provider);
         {error, Reason} -> {error, why(Reason)}
     end.
 
-%% OTP's client loses what comes through a tunnel before it has a process for it, on a busy machine the first line of the
-%% host's: then nothing comes any more.
-through(Local, To, User, Provider, [Ms | More]) ->
-    case connected({"127.0.0.1", Local}, To, User, Provider, Ms) of
-        {error, "it does not answer"} when More =/= [] -> through(Local, To, User, Provider, More);
-        Connected -> Connected
+ready(Folder) ->
+    case {available(), filelib:is_dir(Folder)} of
+        {ok, false} -> {error, ["there is no folder ", Folder, ", where keys and known hosts are"]};
+        {Available, _} -> Available
     end.
 
 %% Where the socket leads, and whose key it is to be.
-connected(At, Named, User, Provider) -> connected(At, Named, User, Provider, ?CONNECT_MS).
-
-connected({At, AtPort}, Named, User, Provider, Ms) ->
+connected(At, Named, User, Provider) ->
     Tag = make_ref(),
     Folder = folder(Provider),
     Known = atoll_deploy_ssh_key:known(Folder, Named),
-    Options = [{user, User} || User =/= none] ++ [{modify_algorithms, [{prepend, [{public_key, lists:usort(Known)}]}]} || Known =/= []] ++ [
+    Options = [{user, user(User)}] ++ [{modify_algorithms, [{prepend, [{public_key, lists:usort(Known)}]}]} || Known =/= []] ++ [
         {user_dir, Folder}, {key_cb, {atoll_deploy_ssh_key, [{named, Named}, {tell, {self(), Tag}}]}},
         {user_interaction, false}, {silently_accept_hosts, false}, {save_accepted_host, false},
-        {auth_methods, "publickey"}, {connect_timeout, Ms}, {disconnectfun, fun(_) -> ok end}
+        {auth_methods, "publickey"}, {connect_timeout, ?CONNECT_MS}, {disconnectfun, fun(_) -> ok end}
     ],
-    case (?SSH):connect(At, AtPort, Options, Ms) of
+    case dialled(At, Options) of
         {ok, Connection} ->
             _ = refused(Tag),
             {ok, Connection};
@@ -112,6 +110,13 @@ connected({At, AtPort}, Named, User, Provider, Ms) ->
                 another -> {error, ["its key is another than in ", filename:join(Folder, "known_hosts"), ", so it was not spoken to"]}
             end
     end.
+
+%% Where the environment says nothing OTP would not know it.
+user(none) -> string:trim(os:cmd("id -un"));
+user(User) -> User.
+
+dialled({socket, Socket}, Options) -> (?SSH):connect(Socket, Options, ?CONNECT_MS);
+dialled({Host, Port}, Options) -> (?SSH):connect(Host, Port, Options, ?CONNECT_MS).
 
 refused(Tag) ->
     receive {Tag, Why} -> Why
@@ -130,7 +135,7 @@ why(Reason) -> case io_lib:printable_unicode_list(Reason) of true -> Reason; fal
 
 -spec run(connection(), [string()], iodata(), pos_integer()) -> {ok, non_neg_integer(), binary()} | {error, unicode:chardata()}.
 run(#{connection := Connection}, Args, Input, Ms) ->
-    Command = unicode:characters_to_list(["exec sh" | [[" '", string:replace(Arg, "'", "'\\''", all), $'] || Arg <- Args]]),
+    Command = unicode:characters_to_list(["exec sh" | [[$\s, atoll_deploy_host:quoted(Arg)] || Arg <- Args]]),
     Until = erlang:monotonic_time(millisecond) + Ms,
     case (?CHANNEL):session_channel(Connection, Ms) of
         {ok, Channel} ->

@@ -13,7 +13,8 @@
 
 -type change() :: {key(), {value, term()} | delete}.
 
--type key() :: id | {atoll_deploy_thing:kind() | row | count | machine, Name :: string()}.
+-type key() :: id | {atoll_deploy_thing:kind() | row | count | sweep | machine, Name :: string()}.
+%% `sweep' has the hosts of a family on which nodes were stopped, until nothing is left there.
 
 -define(CALL_MS, 30000).
 

@@ -131,9 +131,10 @@ together(provider, #{driver := cloud, name := Name} = Thing) ->
     ok;
 together(provider, #{jump := _, driver := Driver, name := Name}) when Driver =/= ssh ->
     wrong("the provider ~ts has a jump, which is for ssh", [Name]);
-together(release, #{name := Name} = Thing) when not is_map_key(path, Thing), not is_map_key(image, Thing) ->
+together(release, #{name := Name} = Thing) when not is_map_key(path, Thing), not is_map_key(sha256, Thing), not is_map_key(image, Thing) ->
     wrong("the release ~ts has neither a path nor an image", [Name]);
-together(family, #{name := Name}) ->
+together(family, #{name := Name, flags := Flags}) ->
+    _ = [wrong("the flags of the family ~ts have -setcookie, which every list of processes would show: put it in a cookie_file", [Name]) || lists:member("-setcookie", Flags)],
     %% Or two of two families could have one name: a number stands behind it.
     case lists:member(lists:last(Name), "0123456789") of
         true -> wrong("the name of the family ~ts ends with a digit, and its nodes' names are it and a number", [Name]);

@@ -6,7 +6,7 @@
 %% master that ends in between leaves nodes that are known, and what it had begun may be done again.
 -module(atoll_deploy_work).
 
--export([do/3, look/2, sweep/3, log/3, asked/3, where/2, mark/2]).
+-export([do/3, look/2, sweep/3, log/3, asked/3, where/2, mark/2, dir/2]).
 
 -export_type([job/0, context/0, result/0, phases/0]).
 
@@ -16,7 +16,8 @@
 -type job() :: {start | stop | {replace, Before :: string()}, atoll_deploy_plan:row()}.
 %% One that is replaced is stopped by the release that it had before.
 
--type result() :: {Node :: string(), ok | {error, unicode:chardata()}}.
+-type result() :: {Node :: string(), ok | {said, unicode:chardata()} | {error, unicode:chardata()}}.
+%% Of one that is said something of it was done.
 
 -type phases() :: #{Host :: string() => #{connect | upload | nodes => Ms :: non_neg_integer()}}.
 
@@ -28,7 +29,7 @@
     domains := #{string() => atoll_deploy_thing:thing()},
     providers := #{string() => atoll_deploy_thing:thing()},
     family := atoll_deploy_thing:thing(),
-    cookie := binary(),
+    cookie := atoll_deploy_family:secret(),
     contacts := [string()],
     %% Is told how many are done.
     tell := fun((Done :: non_neg_integer(), Total :: non_neg_integer()) -> term())
@@ -59,6 +60,7 @@ key(#{domain := Domain, host := Host}) -> {Domain, Host}.
 begun({stop, #{node := Node} = Row}) -> {{row, Node}, {value, (maps:remove(why, Row))#{state => stopping}}};
 begun({_, #{node := Node} = Row}) -> {{row, Node}, {value, (maps:remove(why, Row))#{state => starting}}}.
 
+ended(Job, {said, _}) -> ended(Job, ok);
 ended({stop, #{node := Node}}, ok) -> {{row, Node}, delete};
 ended({stop, #{node := Node} = Row}, {error, Why}) -> {{row, Node}, {value, Row#{state => stopping, why => text(Why)}}};
 ended({_, #{node := Node} = Row}, ok) -> {{row, Node}, {value, (maps:remove(why, Row))#{state => up}}};
@@ -102,7 +104,7 @@ host(Master, {Domain, Host}, Jobs, Context) ->
     case Said(connect, fun() -> way({Domain, Host}, Context) end) of
         {ok, {Driver, Connection} = Way} ->
             try
-                uploaded(Said(upload, fun() -> upload(Jobs, Way, dir(Domain, Context), Context) end), Master, Way, Jobs, Said, Context)
+                uploaded(Said(upload, fun() -> upload(Jobs, Way, dir({Domain, Host}, Context), Context) end), Master, Way, Jobs, Said, Context)
             after
                 Driver:close(Connection)
             end;
@@ -146,31 +148,38 @@ job({start, Row}, Way, Context) -> said(Row, start(Row, Way, Context));
 job({stop, Row}, Way, Context) -> said(Row, stop(Row, Way, Context));
 job({{replace, Before}, Row}, Way, Context) ->
     case stop(Row#{release := Before}, Way, Context) of
-        ok -> said(Row, start(Row, Way, Context));
-        {error, _} = Error -> said(Row, Error)
+        {error, _} = Error -> said(Row, Error);
+        Stopped ->
+            case start(Row, Way, Context) of
+                ok -> said(Row, Stopped);
+                {error, _} = Error -> said(Row, Error)
+            end
     end.
 
-said(#{host := Host}, {error, Why}) -> {error, ["the host ", Host, ": ", Why]};
+said(#{host := Host}, {Kind, Text}) -> {Kind, ["the host ", Host, ": ", Text]};
 said(_, ok) -> ok.
 
-start(#{node := Node, release := Name, domain := Domain, host := Host} = Row, Way, Context) ->
+start(#{node := Node, release := Name, host := Host} = Row, Way, Context) ->
     #{releases := #{Name := #{sum := Sum} = Release}, family := #{flags := Flags, seconds := Seconds}, cookie := Cookie, contacts := Contacts} = Context,
     atoll_deploy_host:start(Way, #{
-        dir => dir(Domain, Context), node => Node, mark => mark(Row, Context), sum => Sum, seconds => Seconds,
+        dir => dir(key(Row), Context), node => Node, mark => mark(Row, Context), sum => Sum, seconds => Seconds,
         start => maps:get(start, Release, ""), health => maps:get(health, Release, ""), apps => maps:get(apps, Release, []),
-        epmd => epmd(Host, Context), address => loopback(Host), flags => interface(Host) ++ Flags, cookie => Cookie, contacts => Contacts
+        host => Host, address => loopback(Host), flags => interface(Host) ++ Flags, cookie => Cookie, contacts => Contacts
     }).
 
-stop(#{node := Node, release := Name, domain := Domain, host := Host} = Row, Way, Context) ->
-    #{releases := #{Name := #{sum := Sum} = Release}, family := #{seconds := Seconds}} = Context,
+stop(#{node := Node, release := Name, host := Host} = Row, Way, Context) ->
+    #{releases := #{Name := #{sum := Sum} = Release}, family := #{flags := Flags, seconds := Seconds}} = Context,
     atoll_deploy_host:stop(Way, #{
-        dir => dir(Domain, Context), node => Node, mark => mark(Row, Context), sum => Sum, seconds => Seconds,
-        stop => maps:get(stop, Release, ""), epmd => epmd(Host, Context)
+        dir => dir(key(Row), Context), node => Node, mark => mark(Row, Context), sum => Sum, seconds => Seconds,
+        stop => maps:get(stop, Release, ""), flags => interface(Host) ++ Flags
     }).
 
-dir(Domain, #{domains := Domains}) ->
+%% @doc The folder on a host: this state's own, since other states may have nodes there, and this host's own, since several may have one
+%% home.
+-spec dir({Domain :: string(), Host :: string()}, context()) -> string().
+dir({Domain, Host}, #{id := Id, domains := Domains}) ->
     #{Domain := #{dir := Dir}} = Domains,
-    Dir.
+    lists:concat([Dir, "/", Id, "/", Host]).
 
 %% Nothing listens on more than the address that a node is named by.
 interface(Host) ->
@@ -185,8 +194,6 @@ loopback(_) -> "".
 %% @doc By what the processes of a node are known on its host.
 -spec mark(#{node := string(), host := string(), _ => _}, context()) -> string().
 mark(#{node := Node, host := Host}, Context) -> lists:concat([below(Host, Context), "/", Node]).
-
-epmd(Host, #{id := Id}) -> lists:concat(["epmd/", Id, "/", Host]).
 
 %% @doc Where a host is, and which driver reaches it.
 -spec where({Domain :: string(), Host :: string()}, context()) -> {module(), atoll_deploy_host:address()} | {error, unicode:chardata()}.
@@ -211,18 +218,17 @@ way(Key, Context) ->
     end.
 
 %% @doc What each host of these nodes says of which nodes of the family run there, all at once.
--spec look([atoll_deploy_plan:row()], context()) -> [{{Domain :: string(), Host :: string()}, {ok, [Node :: string()]} | {error, unicode:chardata()}}].
+-spec look([atoll_deploy_plan:row()], context()) -> [{{Domain :: string(), Host :: string()}, {ok, atoll_deploy_host:running()} | {error, unicode:chardata()}}].
 look(Rows, Context) ->
     asked(lists:usort([key(Row) || Row <- Rows]), fun({_, Host}, Way) -> atoll_deploy_host:running(Way, below(Host, Context)) end, Context).
 
-%% @doc Kills whatever hosts have of the family, all at once; those but for which a node is known that could not be stopped. From
-%% a host that has no node of any family all goes. Says which hosts it could not be done on.
+%% @doc Kills whatever hosts have of the family, all at once. A host that has no node of any family loses its folder. Says on which it
+%% could not be done.
 -spec sweep([{Domain :: string(), Host :: string()}], Left :: [atoll_deploy_plan:row()], context()) -> [result()].
-sweep(Keys, Left, #{family := #{name := Family}} = Context) ->
-    Stuck = [key(Row) || #{family := Of} = Row <- Left, Of =:= Family],
-    Told = asked([Key || Key <- Keys, not lists:member(Key, Stuck)], fun({Domain, Host}, Way) ->
+sweep(Keys, Left, Context) ->
+    Told = asked(Keys, fun({_, Host} = Key, Way) ->
         Last = not lists:any(fun(#{host := At}) -> At =:= Host end, Left),
-        atoll_deploy_host:sweep(Way, #{dir => dir(Domain, Context), mark => below(Host, Context), epmd => epmd(Host, Context), last => Last})
+        atoll_deploy_host:sweep(Way, #{dir => dir(Key, Context), mark => below(Host, Context), host => Host, last => Last})
     end, Context),
     [{Host, Error} || {{_, Host}, {error, _} = Error} <- Told].
 
@@ -248,6 +254,6 @@ asked(Keys, Ask, Context) ->
 
 %% @doc The last lines that a node has said.
 -spec log(atoll_deploy_plan:row(), Lines :: pos_integer(), context()) -> {ok, [binary()]} | {error, unicode:chardata()}.
-log(#{node := Node, domain := Domain} = Row, Lines, Context) ->
-    [{_, Told}] = asked([key(Row)], fun(_, Way) -> atoll_deploy_host:log(Way, {dir(Domain, Context), Node}, Lines) end, Context),
+log(#{node := Node} = Row, Lines, Context) ->
+    [{_, Told}] = asked([key(Row)], fun(Key, Way) -> atoll_deploy_host:log(Way, {dir(Key, Context), Node}, Lines) end, Context),
     Told.

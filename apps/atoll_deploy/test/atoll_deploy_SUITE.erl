@@ -5,7 +5,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2, log/2]).
 -export([
     n_nodes_are_up_and_connected_and_nothing_is_left/1,
     a_node_that_was_killed_is_started_again/1,
@@ -16,8 +16,10 @@
     a_file_is_applied_by_the_command/1,
     no_secret_can_be_seen/1,
     one_program_at_a_time_works_with_a_state/1,
-    kubectl_is_told_what_a_family_is/1,
-    manifests_are_valid/1,
+    a_roll_that_is_broken_off_is_undone/1,
+    states_on_one_host_leave_each_other_alone/1,
+    what_a_host_has_is_asked_for_until_it_says_that_nothing_is_left/1,
+    a_start_that_takes_long_is_ended/1,
     time_grows_with_the_nodes_as_that_of_bare_peers/1
 ]).
 
@@ -27,13 +29,14 @@ all() ->
     [
         n_nodes_are_up_and_connected_and_nothing_is_left, a_master_that_is_killed_goes_on_to_exactly_n, a_start_that_fails_leaves_nothing,
         a_release_is_rolled_and_goes_back_where_it_is_not_well, no_secret_can_be_seen, one_program_at_a_time_works_with_a_state,
-        kubectl_is_told_what_a_family_is
+        a_roll_that_is_broken_off_is_undone
     ] ++ [
         Case
      || atoll_tier:tier() =:= deep,
         Case <- [
-            a_node_that_was_killed_is_started_again, commands_of_a_release_start_and_stop_it, a_file_is_applied_by_the_command,
-            manifests_are_valid, time_grows_with_the_nodes_as_that_of_bare_peers
+            a_node_that_was_killed_is_started_again, a_start_that_takes_long_is_ended, states_on_one_host_leave_each_other_alone,
+            what_a_host_has_is_asked_for_until_it_says_that_nothing_is_left, commands_of_a_release_start_and_stop_it, a_file_is_applied_by_the_command,
+            time_grows_with_the_nodes_as_that_of_bare_peers
         ]
     ].
 
@@ -117,6 +120,14 @@ a_start_that_fails_leaves_nothing(Config) ->
     ?assertEqual([], vms(Deployment)),
     {ok, Said} = atoll_deploy:log(Deployment, {"f", "f1@127.0.0.1"}, 50),
     ?assertMatch({match, _}, re:run(Said, "spoilt")),
+    %% One whose start command has got half way: what it has started has left it, and has nothing but its environment.
+    Path = filename:join(?config(dir, Config), "half"),
+    ok = filelib:ensure_path(Path),
+    ok = file:write_file(filename:join(Path, "start"), "setsid sleep 1000 </dev/null >/dev/null 2>&1 &\nsleep 0.2; echo no more; exit 1\n"),
+    ok = atoll_deploy:put(Deployment, release, "half", #{path => Path, start => "sh ./start"}),
+    ok = atoll_deploy_store:write(Deployment, [{{family, "f"}, {value, Family#{release := "half"}}}]),
+    {ok, #{up := [], failed := [{"f1@127.0.0.1", _} | _]}} = run(Deployment, 1),
+    ?assertEqual([], [Command || {_, Command} <- atoll_deploy_probe:marked("/f/f1@127.0.0.1"), binary:match(Command, <<"sleep">>) =/= nomatch]),
     ?assertMatch({ok, #{failed := []}}, atoll_deploy:terminate(Deployment, "f", fun(_, _) -> ok end)),
     ?assertEqual([], atoll_deploy_probe:marked(id(Deployment))),
     ok = atoll_deploy:close(Deployment).
@@ -140,6 +151,98 @@ a_release_is_rolled_and_goes_back_where_it_is_not_well(Config) ->
     ok = peer:stop(Eye),
     ok = atoll_deploy:close(Deployment).
 
+%% As if the master was killed when the first node had the new release and the second one was to get it.
+a_roll_that_is_broken_off_is_undone(Config) ->
+    Deployment = opened(Config),
+    {ok, #{up := [First, Second]}} = run(Deployment, 2),
+    {ok, #{up := [_, _]}} = atoll_deploy:roll(Deployment, "f", {"two", 2}, fun(_, _) -> ok end),
+    {ok, Family} = atoll_deploy_store:thing(Deployment, family, "f"),
+    Rows = atoll_deploy_store:rows(Deployment),
+    ok = atoll_deploy_store:write(Deployment, [{{family, "f"}, {value, Family#{release := "one"}}} | [{{row, Node}, {value, Row#{before => "one"}}} || #{node := Node} = Row <- Rows, Node =:= First]]),
+    ok = atoll_deploy_store:write(Deployment, [{{row, Node}, {value, Row#{before => "one", state := starting}}} || #{node := Node} = Row <- Rows, Node =:= Second]),
+    {ok, #{nodes := [#{why := Why} | _]}} = atoll_deploy:status(Deployment, "f"),
+    ?assertEqual("a roll was broken off: it had the release one", lists:flatten(Why)),
+    {ok, #{up := [First, Second], failed := [], done := 2, said := [{First, Said}, {Second, _}]}} = run(Deployment, kept),
+    ?assertEqual("it has the release one back: a roll was broken off", lists:flatten(Said)),
+    Eye = atoll_deploy_probe:eye("hush-hush-cookie"),
+    ?assertEqual(["1", "1"], [atoll_deploy_probe:see(Eye, Node, probe, version, []) || Node <- [First, Second]]),
+    ok = peer:stop(Eye),
+    ?assertMatch({ok, #{done := 0, said := []}}, run(Deployment, kept)),
+    ok = atoll_deploy:close(Deployment).
+
+%% Two states with one folder on the host, in which the user has something, too.
+states_on_one_host_leave_each_other_alone(Config) ->
+    Dir = ?config(dir, Config),
+    Host = filename:join(Dir, "host"),
+    ok = filelib:ensure_path(filename:join([Host, "releases", "1.0"])),
+    Deployment = opened(Config),
+    {ok, #{up := [Node]}} = run(Deployment, 1),
+    Other = filename:join(Dir, "other-state"),
+    {ok, Beside} = atoll_deploy:open(Other),
+    [ok = atoll_deploy:put(Beside, Kind, Name, Given) || {Kind, Name, Given} <- things(Dir), Kind =/= family],
+    ok = atoll_deploy:put(Beside, family, "g", #{release => "one", domains => ["d"], cookie_file => filename:join(Dir, "cookie"), flags => ["+S", "1:1"]}),
+    {ok, #{up := ["g1@127.0.0.1"]}} = atoll_deploy:run(Beside, "g", 1, fun(_, _) -> ok end),
+    {ok, #{failed := []}} = atoll_deploy:terminate(Beside, "g", fun(_, _) -> ok end),
+    ?assertEqual([], atoll_deploy_probe:marked(id(Beside))),
+    ok = atoll_deploy:close(Beside),
+    %% The first one is all there, and epmd knows it.
+    {ok, _} = atoll_deploy:log(Deployment, {"f", Node}, 5),
+    Eye = atoll_deploy_probe:eye("hush-hush-cookie"),
+    ?assertEqual("1", atoll_deploy_probe:see(Eye, Node, probe, version, [])),
+    ok = peer:stop(Eye),
+    {ok, #{failed := []}} = atoll_deploy:terminate(Deployment, "f", fun(_, _) -> ok end),
+    ?assertEqual(["releases"], filelib:wildcard("*", Host)),
+    ok = atoll_deploy:close(Deployment).
+
+%% As if the master was killed when the last node was stopped.
+what_a_host_has_is_asked_for_until_it_says_that_nothing_is_left(Config) ->
+    Dir = ?config(dir, Config),
+    Deployment = opened(Config),
+    {ok, #{up := [Node]}} = run(Deployment, 1),
+    {ok, Family} = atoll_deploy_store:thing(Deployment, family, "f"),
+    Rows = atoll_deploy_store:rows(Deployment),
+    _ = atoll_deploy_sweep:begun(Deployment, "f", Rows, []),
+    {ok, {hosts, Context}} = atoll_deploy_family:known(Deployment, atoll_deploy_store:all(Deployment), "f"),
+    {[{Node, ok}], _} = atoll_deploy_work:do([{stop, Row} || Row <- Rows], Context, #{}),
+    ?assertEqual([], atoll_deploy_store:rows(Deployment)),
+    ?assert(filelib:is_dir(filename:join(Dir, "host"))),
+    {error, Sentence} = atoll_deploy:forget(Deployment, family, "f"),
+    ?assertEqual("Something of the family f may be left on the host 127.0.0.1: terminate it first.", lists:flatten(Sentence)),
+    %% A host that cannot be asked stays written down.
+    ok = atoll_deploy_store:write(Deployment, [{{provider, "p"}, {value, #{name => "p", driver => ssh, ssh_dir => filename:join(Dir, "none")}}}]),
+    {ok, #{failed := [{"127.0.0.1", _}]}} = atoll_deploy:terminate(Deployment, "f", fun(_, _) -> ok end),
+    ok = atoll_deploy_store:write(Deployment, [{{provider, "p"}, {value, #{name => "p", driver => local}}}, {{family, "f"}, {value, Family}}]),
+    {ok, #{failed := []}} = atoll_deploy:terminate(Deployment, "f", fun(_, _) -> ok end),
+    ?assertNot(filelib:is_dir(filename:join(Dir, "host"))),
+    ok = atoll_deploy:forget(Deployment, family, "f"),
+    ok = atoll_deploy:close(Deployment).
+
+%% A health check that takes a second and never succeeds: the start ends by the clock; one that is under way ends when the node is to
+%% stop.
+a_start_that_takes_long_is_ended(Config) ->
+    Dir = ?config(dir, Config),
+    Deployment = opened(Config),
+    Path = filename:join(Dir, "slow"),
+    ok = filelib:ensure_path(Path),
+    ok = file:write_file(filename:join(Path, "start"), "exec erl -detached -name \"$ATOLL_NODE\" $ATOLL_FLAGS\n"),
+    ok = atoll_deploy:put(Deployment, release, "slow", #{path => Path, start => "sh ./start", health => "sleep 1; exit 1"}),
+    ok = atoll_deploy:put(Deployment, family, "f", #{release => "slow", domains => ["d"], cookie_file => filename:join(Dir, "cookie"), seconds => 4}),
+    {ok, #{failed := [{Node, Why}], ms := Ms}} = run(Deployment, 1),
+    ?assertEqual("the host 127.0.0.1: it was not well within 4 s", string:slice(unicode:characters_to_list(Why), 0, 46)),
+    ?assert(Ms < 10000, Ms),
+    {ok, Family} = atoll_deploy_store:thing(Deployment, family, "f"),
+    ok = atoll_deploy_store:write(Deployment, [{{family, "f"}, {value, Family#{seconds := 300}}}]),
+    ok = atoll_deploy:close(Deployment),
+    Master = atoll_cli_os:start(Dir, ["deploy", "run", "f", "1", "--state", ?config(state, Config)]),
+    ok = atoll_deploy_probe:await(begun, fun() -> atoll_deploy_probe:marked("/f/" ++ Node) =/= [] end),
+    ok = atoll_cli_os:signal(Master, "KILL"),
+    _ = atoll_cli_os:await_exit(Master, 30000),
+    {ok, Again} = atoll_deploy:open(?config(state, Config), 30000),
+    {ok, #{failed := [], ms := Stopped}} = atoll_deploy:terminate(Again, "f", fun(_, _) -> ok end),
+    ?assert(Stopped < 60000, Stopped),
+    ?assertEqual([], atoll_deploy_probe:marked(id(Again))),
+    ok = atoll_deploy:close(Again).
+
 %% A release with commands of its own, as those of rebar3 and mix have them.
 commands_of_a_release_start_and_stop_it(Config) ->
     Dir = ?config(dir, Config),
@@ -149,16 +252,16 @@ commands_of_a_release_start_and_stop_it(Config) ->
     ok = file:write_file(filename:join(Path, "shop"), [
         "case $1 in\n"
         "start) erl -detached -name \"$ATOLL_NODE\" $ATOLL_FLAGS ;;\n"
-        "stop) touch \"$STOPPED\"; kill $(grep -lszxF \"ATOLL_DEPLOY=$ATOLL_DEPLOY\" /proc/[0-9]*/environ | sed 's:[^0-9]::g' | while read -r p; do grep -q beam /proc/$p/comm && echo $p; done) ;;\n"
+        "stop) [ \"$ATOLL_FLAGS\" = \"-kernel inet_dist_use_interface {127,0,0,1} +S 1:1\" ] || exit 1; touch \"$STOPPED\"; kill $(grep -lszxF \"ATOLL_DEPLOY=$ATOLL_DEPLOY\" /proc/[0-9]*/environ | sed 's:[^0-9]::g' | while read -r p; do grep -q beam /proc/$p/comm && echo $p; done) ;;\n"
         "esac\n"
     ]),
     ok = atoll_deploy:put(Deployment, release, "shop", #{path => Path, start => "sh ./shop start", stop => "STOPPED=" ++ Dir ++ "/stopped sh ./shop stop"}),
-    ok = atoll_deploy:put(Deployment, family, "f", #{release => "shop", domains => ["d"], cookie_file => filename:join(Dir, "cookie")}),
+    ok = atoll_deploy:put(Deployment, family, "f", #{release => "shop", domains => ["d"], cookie_file => filename:join(Dir, "cookie"), flags => ["+S", "1:1"]}),
     ?assertMatch({ok, #{up := ["f1@127.0.0.1"], failed := []}}, run(Deployment, 1)),
     Eye = atoll_deploy_probe:eye("hush-hush-cookie"),
     ?assertEqual('f1@127.0.0.1', atoll_deploy_probe:see(Eye, "f1@127.0.0.1", erlang, node, [])),
     ok = peer:stop(Eye),
-    ?assertMatch({ok, #{failed := []}}, atoll_deploy:terminate(Deployment, "f", fun(_, _) -> ok end)),
+    ?assertMatch({ok, #{failed := [], said := []}}, atoll_deploy:terminate(Deployment, "f", fun(_, _) -> ok end)),
     ?assert(filelib:is_file(filename:join(Dir, "stopped"))),
     ?assertEqual([], atoll_deploy_probe:marked(id(Deployment))),
     ok = atoll_deploy:close(Deployment).
@@ -196,10 +299,23 @@ no_secret_can_be_seen(Config) ->
     ok = file:write_file(filename:join(Dir, "cookie"), Secret),
     Self = self(),
     Looking = spawn_link(fun() -> look(Secret, [], Self) end),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{level => all, config => #{for => Self}}),
     {ok, #{up := [_, _]}} = run(Deployment, 2),
     ok = atoll_deploy:put(Deployment, family, "made", #{release => "one", domains => ["d"]}),
     {ok, #{up := [_]}} = atoll_deploy:run(Deployment, "made", 1, fun(_, _) -> ok end),
     {ok, Made} = file:read_file(filename:join([?config(state, Config), "cookies", "made"])),
+    %% A node that does not get well, a cookie that cannot be read: what is said of them.
+    {ok, Family} = atoll_deploy_store:thing(Deployment, family, "f"),
+    ok = atoll_deploy_store:write(Deployment, [{{family, "f"}, {value, Family#{release := "spoilt"}}}]),
+    Spoilt = run(Deployment, 3),
+    {error, _} = Unread = atoll_deploy_family:cookie(Deployment, Family#{cookie_file := Dir}),
+    %% What a fault would be told with.
+    {ok, {hosts, Context}} = atoll_deploy_family:known(Deployment, atoll_deploy_store:all(Deployment), "f"),
+    {ok, Cookie} = atoll_deploy_family:cookie(Deployment, Family),
+    ?assertEqual(Secret, Cookie()),
+    Told = [iolist_to_binary(io_lib:format("~0tp", [Term])) || Term <- [Spoilt, Unread, Context#{cookie := Cookie} | logged()]],
+    ok = logger:remove_handler(?MODULE),
+    ?assertEqual([], [Text || Text <- Told, binary:match(Text, Secret) =/= nomatch]),
     Looking ! stop,
     receive {seen, Seen} -> ?assertEqual([], Seen) end,
     Files = lists:append([filelib:fold_files(filename:join(Dir, Of), ".*", true, fun(File, All) -> [File | All] end, []) || Of <- ["state", "host"]]),
@@ -213,6 +329,14 @@ no_secret_can_be_seen(Config) ->
     {ok, _} = atoll_deploy:terminate(Deployment, "made", fun(_, _) -> ok end),
     ?assertNot(filelib:is_file(filename:join([?config(state, Config), "cookies", "made"]))),
     ok = atoll_deploy:close(Deployment).
+
+%% @private Of the logger.
+-spec log(logger:log_event(), logger:handler_config()) -> ok.
+log(Event, #{config := #{for := Pid}}) ->
+    Pid ! {logged, Event},
+    ok.
+
+logged() -> receive {logged, Event} -> [Event | logged()] after 0 -> [] end.
 
 environments(Id) -> [{Pid, Text} || {Pid, _} <- atoll_deploy_probe:marked(Id), {ok, Text} <- [file:read_file("/proc/" ++ Pid ++ "/environ")]].
 
@@ -240,32 +364,51 @@ one_program_at_a_time_works_with_a_state(Config) ->
     ok = atoll_deploy:close(Deployment),
     receive {'DOWN', Ref, process, _, Reason} -> ?assertEqual({has, ["f"]}, Reason) end.
 
-%% Beside nodes that are started by OTP's peer alone, with the same flags, as many at a time.
+%% Beside nodes that are started by OTP's peer alone, with the same flags, as many at a time. The two take turns, and each begins when
+%% nothing of the other is left.
 time_grows_with_the_nodes_as_that_of_bare_peers(Config) ->
     Deployment = opened(Config),
     {ok, #{flags := Flags}} = atoll_deploy_store:thing(Deployment, family, "f"),
+    Ways = [{family, fun(N) -> deployed(Deployment, N) end}, {peers, fun(N) -> peers(N, Flags) end}],
+    %% The first start of all finds nothing in memory.
+    _ = [Way(2) || {_, Way} <- Ways],
     Rows = [
         begin
-            Peers = peers(N, Flags),
-            {ok, #{up := Up, failed := [], ms := Ms}} = run(Deployment, N),
-            ?assertEqual(N, length(Up)),
-            {ok, #{failed := []}} = atoll_deploy:terminate(Deployment, "f", fun(_, _) -> ok end),
-            {N, Ms, Peers}
+            Order = case Turn rem 2 of 0 -> Ways; 1 -> lists:reverse(Ways) end,
+            {N, maps:from_list([{Name, Way(N)} || {Name, Way} <- Order])}
         end
-     || N <- [5, 60, 10, 40, 20, 30, 50]
+     || {Turn, N} <- lists:enumerate(counts())
     ],
-    Points = [{N, Ms} || {N, Ms, _} <- Rows],
-    Ratio = lists:sum([Ms || {_, Ms, _} <- Rows]) / lists:sum([Ms || {_, _, Ms} <- Rows]),
-    ct:pal("nodes, ms, ms of peers: ~p~nR2 ~.4f, ratio ~.3f", [lists:sort(Rows), r2(Points), Ratio]),
-    io:format(user, "nodes, ms, ms of peers: ~0p R2 ~.4f, ratio ~.3f~n", [lists:sort(Rows), r2(Points), Ratio]),
-    ?assert(r2(Points) > 0.95, Rows),
+    Sum = fun(Name) -> lists:sum([Ms || {_, #{Name := Ms}} <- Rows]) end,
+    Ratio = Sum(family) / Sum(peers),
+    R2 = r2([{N, Ms} || {N, #{family := Ms}} <- Rows]),
+    Said = ["nodes, ms, ms of bare peers\n", [io_lib:format("~b, ~b, ~b~n", [N, Ms, Bare]) || {N, #{family := Ms, peers := Bare}} <- lists:sort(Rows)], io_lib:format("R2 ~.4f, ratio ~.3f~n", [R2, Ratio])],
+    ct:pal("~ts", [Said]),
+    io:format(user, "~ts", [Said]),
+    ?assert(R2 > 0.95, Rows),
+    ?assert(Ratio =< 1.1, Rows),
     ok = atoll_deploy:close(Deployment).
+
+%% For trying it out: others than those that are promised.
+counts() ->
+    case os:getenv("ATOLL_DEPLOY_COUNTS") of
+        false -> [5, 60, 10, 40, 20, 30, 50];
+        Text -> [list_to_integer(Word) || Word <- string:lexemes(Text, ",")]
+    end.
+
+deployed(Deployment, N) ->
+    {ok, #{up := Up, failed := [], ms := Ms}} = run(Deployment, N),
+    ?assertEqual(N, length(Up)),
+    {ok, #{failed := []}} = atoll_deploy:terminate(Deployment, "f", fun(_, _) -> ok end),
+    Ms.
 
 peers(N, Flags) ->
     Begun = erlang:monotonic_time(millisecond),
     Started = started([lists:concat(["bare", I]) || I <- lists:seq(1, N)], Flags, []),
     Ms = erlang:monotonic_time(millisecond) - Begun,
+    Pids = [peer:call(Peer, os, getpid, []) || Peer <- Started],
     [peer:stop(Peer) || Peer <- Started],
+    ok = atoll_deploy_probe:await(peers_gone, fun() -> not lists:any(fun(Pid) -> filelib:is_dir("/proc/" ++ Pid) end, Pids) end),
     Ms.
 
 started([], _, Running) ->
@@ -297,80 +440,3 @@ r2(Points) ->
     Sxx = lists:sum([(X - Mx) * (X - Mx) || {X, _} <- Points]),
     Syy = lists:sum([(Y - My) * (Y - My) || {_, Y} <- Points]),
     Sxy * Sxy / (Sxx * Syy).
-
-%% A program in the place of kubectl, with a cluster that does at once what it is told.
--define(KUBECTL, "
-echo \"$*\" >>DIR/calls
-while case $1 in --*) true ;; *) false ;; esac; do shift 2; done
-case $1 in
-apply) cp \"$3\" DIR/applied; stat -c %a \"$3\" >DIR/mode ;;
-get)
-    count=$(grep -o '\"replicas\":[0-9]*' DIR/applied | cut -d: -f2) release=$(grep -o '\"release\":\"[a-z]*' DIR/applied | cut -d'\"' -f4) n=0
-    while [ \"$n\" -lt \"$count\" ]; do
-        echo \"reef-$n Running true machine $release <none>\"
-        n=$((n + 1))
-    done ;;
-logs) echo \"$2 says this\" ;;
-delete) rm DIR/applied ;;
-esac
-").
-
-kubectl_is_told_what_a_family_is(Config) ->
-    Dir = ?config(dir, Config),
-    Program = filename:join(Dir, "kubectl"),
-    ok = file:write_file(Program, ["#!/bin/sh\n", string:replace(?KUBECTL, "DIR", Dir, all)]),
-    ok = file:change_mode(Program, 8#700),
-    Deployment = reef(Config, #{kubectl => Program, context => "sea-side"}),
-    {ok, Steps} = atoll_deploy:plan(Deployment, "reef", 2),
-    ?assertEqual(["reef-0", "reef-1"], [Node || {start, #{node := Node}} <- Steps]),
-    Run = fun(N) -> atoll_deploy:run(Deployment, "reef", N, fun(_, _) -> ok end) end,
-    ?assertMatch({ok, #{up := ["reef-0", "reef-1"], failed := []}}, Run(2)),
-    ?assertMatch({ok, #{up := [_, _, _], failed := []}}, Run(3)),
-    {ok, Cookie} = file:read_file(filename:join([?config(state, Config), "cookies", "reef"])),
-    {ok, Applied} = file:read_file(filename:join(Dir, "applied")),
-    ?assertMatch({_, _}, binary:match(Applied, base64:encode(Cookie))),
-    ?assertEqual({ok, <<"600\n">>}, file:read_file(filename:join(Dir, "mode"))),
-    ?assertEqual([], filelib:wildcard(?config(state, Config) ++ "/manifest*")),
-    ?assertMatch({ok, #{up := [_, _, _]}}, atoll_deploy:roll(Deployment, "reef", {"two", 1}, fun(_, _) -> ok end)),
-    {ok, #{wanted := 3, nodes := [#{release := "two", state := up} | _]}} = atoll_deploy:status(Deployment, "reef"),
-    ?assertEqual({ok, [<<"reef-1 says this">>]}, atoll_deploy:log(Deployment, {"reef", "reef-1"}, 10)),
-    ?assertMatch({ok, #{failed := []}}, atoll_deploy:terminate(Deployment, "reef", fun(_, _) -> ok end)),
-    {ok, Calls} = file:read_file(filename:join(Dir, "calls")),
-    ?assertEqual(nomatch, binary:match(Calls, [Cookie, base64:encode(Cookie)])),
-    [?assertMatch({match, _}, re:run(Line, "^--namespace sea --context sea-side ")) || Line <- binary:split(Calls, <<"\n">>, [global, trim])],
-    ?assertMatch({match, _}, re:run(Calls, "delete statefulset,service,secret reef ")),
-    ok = atoll_deploy:put(Deployment, provider, "k", #{driver => kubernetes, kubectl => "no-such-kubectl"}),
-    {error, Sentence} = Run(1),
-    ?assertEqual("There is no program no-such-kubectl here, which Kubernetes is spoken to with.", lists:flatten(Sentence)),
-    ok = atoll_deploy_store:write(Deployment, [{{family, "reef"}, delete}]),
-    ok = atoll_deploy:close(Deployment).
-
-reef(Config, Provider) ->
-    atoll_deploy_probe:opened(?config(state, Config), [
-        {provider, "k", Provider#{driver => kubernetes, namespace => "sea"}},
-        {release, "one", #{image => "registry.example.com/reef:1", start => "bin/reef start", stop => "bin/reef stop", health => "bin/reef ping"}},
-        {release, "two", #{image => "registry.example.com/reef:2"}},
-        {domain, "sea", #{provider => "k"}},
-        {family, "reef", #{release => "one", domains => ["sea"], flags => ["+S", "1:1"], needs => #{cores => 1, memory_mb => 256}}}
-    ]).
-
-%% Against the schemas of Kubernetes: a wrong key would be found.
-manifests_are_valid(Config) ->
-    Dir = ?config(dir, Config),
-    Deployment = reef(Config, #{}),
-    {ok, Objects} = atoll_deploy:manifest(Deployment, "reef", 3),
-    ok = atoll_deploy_store:write(Deployment, [{{family, "reef"}, delete}]),
-    ok = atoll_deploy:close(Deployment),
-    Check = fun(Name, Text) ->
-        File = filename:join(Dir, Name ++ ".json"),
-        ok = file:write_file(File, Text),
-        Command = "HOME=" ++ os:getenv("HOME") ++ " exec " ++ filename:join([atoll_cli_os:root(), "scripts", "check-kubernetes"]) ++ " " ++ File,
-        maps:get(status, atoll_cli_os:await_exit(atoll_cli_os:start(Dir, {sh, Command}, Dir), 300000))
-    end,
-    Texts = [iolist_to_binary(atoll_cli_json:encode(Object)) || Object <- Objects],
-    case Check("first", hd(Texts)) of
-        3 -> {skip, "kubernetes-validate cannot be had"};
-        0 ->
-            ?assertEqual([0, 0], [Check("more", Text) || Text <- tl(Texts)]),
-            ?assertEqual(1, Check("wrong", binary:replace(lists:last(Texts), <<"podManagementPolicy">>, <<"podManagmentPolicy">>)))
-    end.

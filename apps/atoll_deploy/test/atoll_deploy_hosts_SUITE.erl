@@ -9,6 +9,7 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([
     a_file_is_deployed_scaled_and_rolled_while_a_client_asks/1,
+    five_steps_over_http_end_with_six_nodes/1,
     hosts_that_refuse_are_named_and_the_others_go_on/1
 ]).
 
@@ -21,7 +22,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 all() -> cases(atoll_tier:tier()).
 
 cases(fast) -> [];
-cases(deep) -> [a_file_is_deployed_scaled_and_rolled_while_a_client_asks, hosts_that_refuse_are_named_and_the_others_go_on].
+cases(deep) -> [a_file_is_deployed_scaled_and_rolled_while_a_client_asks, five_steps_over_http_end_with_six_nodes, hosts_that_refuse_are_named_and_the_others_go_on].
 
 init_per_testcase(_, Config) ->
     case {atoll_deploy_sshd:available(), atoll_cli_network:can(), atoll_wire:available()} of
@@ -80,13 +81,15 @@ within(Network, Host, Dir, Command) ->
 
 %% A command of the master, and what came of it.
 atoll(Network, Dir, Args) ->
-    Line = [filename:join([atoll_cli_os:root(), "bin", "atoll"]), " deploy", [[" '", Arg, $'] || Arg <- Args], " --state ", Dir, "/state --json"],
-    File = filename:join(Dir, "master.sh"),
-    ok = file:write_file(File, ["exec ", Line]),
-    [Program | Rest] = atoll_cli_network:shell(Network, ?MASTER, ". " ++ File),
-    Run = lists:flatten(["exec ", Program, [[" '", Arg, $'] || Arg <- Rest]]),
-    Ended = #{stdout := Stdout} = atoll_cli_os:await_exit(atoll_cli_os:start(Dir, {sh, Run}), 300000),
+    Program = program(Network, Dir, "master.sh", ["deploy" | Args] ++ ["--state", Dir ++ "/state", "--json"]),
+    Ended = #{stdout := Stdout} = atoll_cli_os:await_exit(Program, 300000),
     Ended#{said => case Stdout of <<>> -> none; _ -> atoll_cli_os:decode(Stdout) end}.
+
+program(Network, Dir, Name, Args) ->
+    File = filename:join(Dir, Name),
+    ok = file:write_file(File, ["exec ", filename:join([atoll_cli_os:root(), "bin", "atoll"]), [[" '", Arg, $'] || Arg <- Args]]),
+    [Program | Rest] = atoll_cli_network:shell(Network, ?MASTER, ". " ++ File),
+    atoll_cli_os:start(Dir, {sh, lists:flatten(["exec ", Program, [[" '", Arg, $'] || Arg <- Rest]])}).
 
 %% All that is deployed, in one file. The releases do not fit on a small disk.
 file(Dir, Count) ->
@@ -148,6 +151,58 @@ a_file_is_deployed_scaled_and_rolled_while_a_client_asks(Config) ->
 runs([One, One | More]) -> runs([One | More]);
 runs([One | More]) -> [One | runs(More)];
 runs([]) -> [].
+
+%% The watch is on the master's host, and watches a node there. The archive of the release is sent.
+five_steps_over_http_end_with_six_nodes(Config) ->
+    Dir = ?config(dir, Config),
+    {Network, _} = Started = started(Dir),
+    Eye = eye(Network),
+    ok = peer:call(Eye, code, add_pathsz, [[Path || Path <- code:get_path(), Path =/= "."]]),
+    _ = atoll_deploy_probe:things(Dir, #{}, #{}),
+    Cookie = filename:join(Dir, "cookie"),
+    Data = filename:join(Dir, "watch"),
+    Watch = program(Network, Dir, "watch.sh", [
+        "watch", "--node", atom_to_list(peer:call(Eye, erlang, node, [])), "--cookie-file", Cookie, "--port", "8099", "--data", Data, "--deployments", filename:join(Dir, "state")
+    ]),
+    _ = atoll_cli_os:await_line(Watch, stdout, <<"Ctrl-C ends it">>),
+    {ok, Token} = file:read_file(filename:join(Data, "token")),
+    Ask = fun(Method, Path, Body) ->
+        Headers = [atoll_watch_web:bearer(#{token => string:trim(Token), port => 8099}), {"Content-Type", "application/json"}],
+        Request = #{method => Method, path => ["/api/v1/deploy" | Path], headers => Headers},
+        peer:call(Eye, atoll_watch_web, raw, [case Body of none -> Request; _ -> Request#{body => Body} end, #{port => 8099, token => <<>>}], 60000)
+    end,
+    Post = fun(Path, Object) -> Ask("POST", Path, iolist_to_binary(atoll_cli_json:encode(Object))) end,
+    Tar = filename:join(Dir, "one.tar.gz"),
+    ok = erl_tar:create(Tar, [{Name, filename:join([Dir, "release-1", Name])} || Name <- ["probe.beam", "probe.app"]], [compressed]),
+    {ok, Archive} = file:read_file(Tar),
+    Sum = string:lowercase(binary:encode_hex(crypto:hash(sha256, Archive))),
+    {201, _, _} = Ask("PUT", ["/archive/", Sum], Archive),
+    Text = fun unicode:characters_to_binary/1,
+    [
+        ?assertMatch({Kind, {201, _, _}}, {Kind, Post(["/", Kind], {[{name, Name}, {settings, {Settings}}]})})
+     || {Kind, Name, Settings} <- [
+            {"provider", <<"lab">>, [{driver, <<"ssh">>}, {ssh_dir, Text(filename:join(Dir, "ssh"))}]},
+            {"release", <<"one">>, [{sha256, Sum}, {apps, [<<"probe">>]}]},
+            {"domain", <<"rack">>, [{provider, <<"lab">>}, {hosts, [Text(address(Host)) || Host <- ?HOSTS]}, {user, Text(atoll_deploy_sshd:user())}]},
+            {"family", <<"f">>, [{release, <<"one">>}, {domains, [<<"rack">>]}, {cookie_file, Text(Cookie)}, {flags, [<<"+S">>, <<"1:1">>]}, {seconds, 60}]}
+        ]
+    ],
+    Over = fun() ->
+        {200, _, #{<<"operation">> := #{<<"state">> := State}}} = Ask("GET", "", none),
+        State =/= <<"running">>
+    end,
+    {202, _, _} = Post("/family/f/run", {[{count, 6}]}),
+    ok = atoll_deploy_probe:await(run, Over),
+    {200, _, #{<<"nodes">> := Nodes, <<"operation">> := #{<<"error">> := null, <<"done">> := 6}}} = Ask("GET", "", none),
+    Names = [lists:concat(["f", Host, "@", address(Host)]) || Host <- ?HOSTS],
+    ?assertEqual([{Name, <<"up">>} || Name <- Names], [{binary_to_list(Node), State} || #{<<"node">> := Node, <<"state">> := State} <- Nodes]),
+    connected(Eye, Names),
+    {202, _, _} = Post("/family/f/terminate", {[]}),
+    ok = atoll_deploy_probe:await(terminated, Over),
+    {200, _, #{<<"nodes">> := []}} = Ask("GET", "", none),
+    ?assertEqual([], left(Network, Dir)),
+    ok = peer:stop(Eye),
+    stopped(Started).
 
 hosts_that_refuse_are_named_and_the_others_go_on(Config) ->
     Dir = ?config(dir, Config),

@@ -3,7 +3,7 @@
 %% that is driven over its standard input.
 -module(atoll_deploy_probe).
 
--export([release/3, eye/1, eye/2, see/5, await/2, marked/1, things/3]).
+-export([release/3, eye/1, eye/2, see/5, await/2, marked/1, marks/1, things/3]).
 -export([ask/2, asked/1, asking/2]).
 -export([opened/2, ended/2, echo/1]).
 
@@ -69,14 +69,19 @@ await(What, Test) ->
 %% @doc The processes of this machine that have a mark with this text, with the command of each.
 -spec marked(Text :: string()) -> [{Pid :: string(), Command :: binary()}].
 marked(Text) ->
+    [{Pid, Line} || {Pid, _} <- with_mark(Text), {ok, Line} <- [file:read_file("/proc/" ++ Pid ++ "/cmdline")]].
+
+%% @doc The marks with this text that some process of this machine has.
+-spec marks(Text :: string()) -> [Mark :: string()].
+marks(Text) -> lists:usort([Mark || {_, Mark} <- with_mark(Text)]).
+
+with_mark(Text) ->
     [
-        {Pid, Line}
+        {Pid, binary_to_list(Mark)}
      || Pid <- filelib:wildcard("[0-9]*", "/proc"),
         {ok, Environment} <- [file:read_file("/proc/" ++ Pid ++ "/environ")],
-        Variable <- binary:split(Environment, <<0>>, [global]),
-        binary:match(Variable, <<"ATOLL_DEPLOY=">>) =:= {0, 13},
-        binary:match(Variable, unicode:characters_to_binary(Text)) =/= nomatch,
-        {ok, Line} <- [file:read_file("/proc/" ++ Pid ++ "/cmdline")]
+        <<"ATOLL_DEPLOY=", Mark/binary>> <- binary:split(Environment, <<0>>, [global]),
+        binary:match(Mark, unicode:characters_to_binary(Text)) =/= nomatch
     ].
 
 %% @doc Has the one that looks ask these nodes in turn, again and again, as a client does; who asks.

@@ -22,6 +22,7 @@ release_test_() ->
             files(filename:join(Dir, "one"), [{"a", "a"}]),
             ok = filelib:ensure_path(filename:join(Dir, "empty")),
             ok = file:write_file(filename:join(Dir, "text"), "no archive"),
+            "" = os:cmd("mkfifo " ++ filename:join(Dir, "pipe")),
             {ok, Tar} = erl_tar:open(filename:join(Dir, "out.tar.gz"), [write, compressed]),
             ok = erl_tar:add(Tar, <<"x">>, "../x", []),
             ok = erl_tar:close(Tar),
@@ -31,7 +32,7 @@ release_test_() ->
                     ?assertMatch({_, {match, _}}, {Sentence, re:run(lists:flatten(Sentence), "^the release r: .*" ++ Said)})
                 end
              || {Path, More, Said} <- [
-                    {"none", #{}, "no such file or directory$"}, {"empty", #{}, "is a folder with nothing in it$"}, {"text", #{}, "is neither a folder nor a .tar.gz$"},
+                    {"none", #{}, "no such file or directory$"}, {"empty", #{}, "is a folder with nothing in it$"}, {"text", #{}, "is neither a folder nor a .tar.gz$"}, {"pipe", #{}, "is neither a folder nor a file$"},
                     {"out.tar.gz", #{}, "has ../x in it, which leads out of its folder$"},
                     {"one", #{sha256 => lists:duplicate(64, $0)}, "and not the one that is told$"}
                 ]

@@ -57,3 +57,10 @@ few() -> ?FORALL({_, Size, _, _} = Case, case_of(), begin {_, #{most := Most}} =
 the_one_that_was_not_well_is_named_test() ->
     {{went_back, Why, []}, _} = play({4, 1, [3], []}),
     ?assertEqual("f3@h: bad", lists:flatten(Why)).
+
+%% What a node had is told with it, as long as the roll may be broken off, and no longer.
+a_node_that_is_given_a_release_has_what_it_had_before_test() ->
+    {{replace, [Given]}, Roll} = atoll_deploy_roll:next(atoll_deploy_roll:new("new", [[row(1)], [row(2)]])),
+    ?assertEqual((row(1))#{release := "new", before => "old"}, Given),
+    {{replace, [Back]}, _} = atoll_deploy_roll:next(atoll_deploy_roll:went([{"f1@h", {error, "bad"}}], Roll)),
+    ?assertEqual(row(1), Back).

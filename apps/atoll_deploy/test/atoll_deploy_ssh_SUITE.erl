@@ -10,6 +10,7 @@
     nodes_come_up_over_ssh_and_nothing_is_left/1,
     a_host_that_refuses_is_named_and_the_others_go_on/1,
     a_host_is_reached_through_another_and_known_by_its_own_key/1,
+    nothing_that_comes_through_another_host_is_lost/1,
     a_cluster_runs_on_the_hosts_of_a_family/1
 ]).
 
@@ -17,7 +18,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [nodes_come_up_over_ssh_and_nothing_is_left, a_host_that_refuses_is_named_and_the_others_go_on] ++
-    [Case || atoll_tier:tier() =:= deep, Case <- [a_host_is_reached_through_another_and_known_by_its_own_key, a_cluster_runs_on_the_hosts_of_a_family]].
+    [Case || atoll_tier:tier() =:= deep, Case <- [a_host_is_reached_through_another_and_known_by_its_own_key, nothing_that_comes_through_another_host_is_lost, a_cluster_runs_on_the_hosts_of_a_family]].
 
 init_per_testcase(_, Config) ->
     case atoll_deploy_sshd:available() of
@@ -99,6 +100,11 @@ a_host_that_refuses_is_named_and_the_others_go_on(Config) ->
     %% It is well again: exactly what lacks is started.
     ok = known(Dir, [First, Second]),
     {ok, #{done := 2, up := [_, _, _, _], failed := [{"f3@127.0.0.3", _}, {"f6@127.0.0.3", _}]}} = atoll_deploy:run(Deployment, "f", kept, fun tell/2),
+    %% A host that is lost while its nodes are up, and nothing is to be done.
+    ok = known(Dir, [First, Second#{key := "other_key"}]),
+    {ok, #{done := 0, up := ["f1@127.0.0.1", "f4@127.0.0.1"], failed := [{"f2@127.0.0.2", Lost} | _]}} = atoll_deploy:run(Deployment, "f", kept, fun tell/2),
+    ?assertMatch({match, _}, re:run(Lost, "^the host 127\\.0\\.0\\.2: its key is another")),
+    ok = known(Dir, [First, Second]),
     {ok, #{failed := Left}} = atoll_deploy:terminate(Deployment, "f", fun tell/2),
     ?assertMatch([{"f3@127.0.0.3", _}, {"f6@127.0.0.3", _}], Left),
     ?assertEqual([], atoll_deploy_probe:marked(atoll_deploy_store:id(Deployment))),
@@ -117,6 +123,59 @@ a_host_is_reached_through_another_and_known_by_its_own_key(Config) ->
     ?assertMatch({match, _}, re:run(Why, "^the host 127\\.0\\.0\\.2: its key is another")),
     ok = atoll_deploy:close(Deployment),
     [ok = atoll_deploy_sshd:stop(Server) || Server <- Servers].
+
+%% Whoever is reached speaks first, as an ssh server does, and then gives back what it gets.
+nothing_that_comes_through_another_host_is_lost(Config) ->
+    Dir = ?config(dir, Config),
+    {[#{address := Address, port := Port} | _] = Hosts, Servers} = hosts(Dir),
+    ok = known(Dir, Hosts),
+    Driver = #{host => Address, port => Port, user => atoll_deploy_sshd:user(), provider => #{ssh_dir => filename:join(Dir, "ssh")}},
+    {ok, #{connection := Jump} = Connection} = atoll_deploy_ssh:open(Driver),
+    {ok, Listen} = gen_tcp:listen(0, [binary, {ip, {127, 0, 0, 1}}, {active, false}, {backlog, 100}]),
+    {ok, To} = inet:port(Listen),
+    Echo = spawn_link(fun() -> echo(Listen) end),
+    Bytes = crypto:strong_rand_bytes(3000000),
+    Busy = [spawn_link(fun Spin() -> _ = lists:seq(1, 1000), Spin() end) || _ <- lists:seq(1, 4 * erlang:system_info(schedulers_online))],
+    Times = 100,
+    Came = [
+        begin
+            {ok, Socket} = atoll_deploy_ssh_jump:open(Jump, {"127.0.0.1", To}, 15000),
+            First = gen_tcp:recv(Socket, 5, 15000),
+            ok = gen_tcp:close(Socket),
+            First
+        end
+     || _ <- lists:seq(1, Times)
+    ],
+    ?assertEqual(lists:duplicate(Times, {ok, "hello"}), Came),
+    {ok, Socket} = atoll_deploy_ssh_jump:open(Jump, {"127.0.0.1", To}, 15000),
+    {ok, "hello"} = gen_tcp:recv(Socket, 5, 15000),
+    ok = inet:setopts(Socket, [binary]),
+    Sender = spawn_link(fun() -> ok = gen_tcp:send(Socket, Bytes) end),
+    ?assertEqual({ok, Bytes}, gen_tcp:recv(Socket, byte_size(Bytes), 60000)),
+    ok = gen_tcp:close(Socket),
+    [begin unlink(Pid), exit(Pid, kill) end || Pid <- [Echo, Sender | Busy]],
+    ok = gen_tcp:close(Listen),
+    ?assertEqual({error, econnrefused}, atoll_deploy_ssh_jump:open(Jump, {"127.0.0.1", To}, 15000)),
+    ok = atoll_deploy_ssh:close(Connection),
+    [ok = atoll_deploy_sshd:stop(Server) || Server <- Servers].
+
+echo(Listen) ->
+    {ok, Socket} = gen_tcp:accept(Listen),
+    ok = gen_tcp:send(Socket, "hello"),
+    Pid = spawn_link(fun() -> receive go -> back(Socket) end end),
+    ok = gen_tcp:controlling_process(Socket, Pid),
+    Pid ! go,
+    echo(Listen).
+
+back(Socket) ->
+    case gen_tcp:recv(Socket, 0) of
+        {ok, Bytes} ->
+            case gen_tcp:send(Socket, Bytes) of
+                ok -> back(Socket);
+                {error, _} -> ok
+            end;
+        {error, _} -> ok
+    end.
 
 %% As benchmarks start one, which know nothing of where.
 a_cluster_runs_on_the_hosts_of_a_family(Config) ->
@@ -140,7 +199,7 @@ a_cluster_runs_on_the_hosts_of_a_family(Config) ->
         ?assertEqual([up, up, paused], [State || #{state := State} <- Nodes]),
         ok = atoll_cluster:stop(Cluster),
         ?assertEqual([], atoll_deploy_probe:marked("-far/")),
-        ?assertEqual([], filelib:wildcard(Dir ++ "/host?/cluster-far"))
+        ?assertEqual([], filelib:wildcard(Dir ++ "/host?"))
     after
         atoll_cluster:elsewhere(#{})
     end,

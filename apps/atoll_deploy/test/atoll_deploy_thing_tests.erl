@@ -22,6 +22,7 @@ each_mistake_has_its_sentence_test_() ->
             {domain, "d", #{provider => "p", hosts => ["a:0"]}, "hosts of the domain d must be a list of hosts, each \"HOST\", \"HOST:PORT\" or {\"HOST\", #{cores => N, memory_mb => N, attributes => [Text]}}"},
             {domain, "d", #{provider => "p", hosts => ["a", "a:23"]}, "the domain d has the host a twice"},
             {family, "f1", #{release => "r", domains => ["d"]}, "the name of the family f1 ends with a digit, and its nodes' names are it and a number"},
+            {family, "f", #{release => "r", domains => ["d"], flags => ["-setcookie", "HUSHHUSH"]}, "the flags of the family f have -setcookie, which every list of processes would show: put it in a cookie_file"},
             {family, "f", #{release => "r", domains => []}, "domains of the family f must be a list of names of domains, with one at least"},
             {family, "f", #{release => "r", domains => ["d"], needs => #{cores => 0}}, "needs of the family f must be #{cores => N, memory_mb => N, attributes => [Text]}"}
         ]

@@ -332,14 +332,15 @@ a_family_is_deployed_over_http(Config) ->
         ?assertEqual({Path, Expected}, {Path, Status}, Object),
         Object
     end,
-    Release = list_to_binary(filename:dirname(code:which(atoll_watch_agent))),
+    Sum = sent(Dir, Watch, OpenApi),
     Things = [
-        {"provider", <<"here">>, {[{driver, <<"local">>}]}}, {"release", <<"one">>, {[{path, Release}]}},
+        {"provider", <<"here">>, {[{driver, <<"local">>}]}}, {"release", <<"one">>, {[{sha256, Sum}]}},
         {"domain", <<"here">>, {[{provider, <<"here">>}, {hosts, [{[{host, <<"127.0.0.1">>}, {cores, 100}]}]}, {dir, list_to_binary(filename:join(Dir, "hosts"))}]}},
         {"family", <<"web">>, {[{release, <<"one">>}, {domains, [<<"here">>]}, {flags, [<<"+S">>, <<"1:1">>]}, {needs, {[{cores, 1}]}}]}}
     ],
     [?assertEqual(ok, valid(Post("/api/v1/deploy/" ++ Kind, 201, {[{name, Name}, {settings, Settings}]}), [<<"/api/v1/deploy/{kind}">>, <<"post">>], OpenApi)) || {Kind, Name, Settings} <- Things],
     #{<<"error">> := <<"The domain x lacks provider, which is the name of a provider, as a text.">>} = Post("/api/v1/deploy/domain", 400, {[{name, <<"x">>}, {settings, {[]}}]}),
+    #{<<"error">> := <<"The release two has no path, and no archive with its checksum was sent.">>} = Post("/api/v1/deploy/release", 400, {[{name, <<"two">>}, {settings, {[{sha256, binary:copy(<<"0">>, 64)}]}}]}),
     #{<<"error">> := <<"There is no family nobody.">>} = Post("/api/v1/deploy/family/nobody/run", 404, {[{count, 1}]}),
     _ = Post("/api/v1/deploy/family/web/run", 400, {[{count, -1}]}),
     Ended = fun() ->
@@ -357,6 +358,30 @@ a_family_is_deployed_over_http(Config) ->
     _ = Post("/api/v1/deploy/family/web/terminate", 202, {[]}),
     #{<<"nodes">> := [], <<"operation">> := #{<<"state">> := <<"done">>}} = await(Ended, Done),
     [{204, _, none} = ask("DELETE", ["/api/v1/deploy/", Kind, $/, Name], Watch) || {Kind, Name, _} <- lists:reverse(Things)].
+
+%% The checksum of an archive that was sent. One that is not what it should be is not kept, nor one that comes beside another.
+sent(Dir, #{port := Port} = Watch, OpenApi) ->
+    File = filename:join(Dir, "release.tar.gz"),
+    ok = erl_tar:create(File, [{"ebin/" ++ filename:basename(Beam), Beam} || Beam <- [code:which(atoll_watch_agent)]], [compressed]),
+    {ok, Archive} = file:read_file(File),
+    Sum = string:lowercase(binary:encode_hex(crypto:hash(sha256, Archive))),
+    Path = ["/api/v1/deploy/archive/", Sum],
+    Put = fun(Request) -> raw(maps:merge(#{method => "PUT", path => Path, headers => [atoll_watch_web:bearer(Watch)]}, Request), Watch) end,
+    {400, _, #{<<"error">> := Wrong}} = Put(#{body => <<Archive/binary, 0>>}),
+    ?assertMatch({match, _}, re:run(Wrong, "^The release that was sent: the checksum of it is [0-9a-f]{64}, and not the one that is told\\.$")),
+    {400, _, #{<<"error">> := <<"The body is to be an archive, as a .tar.gz.">>}} = Put(#{}),
+    {401, _, _} = Put(#{headers => [], body => <<"x">>}),
+    {413, _, _} = Put(#{headers => [atoll_watch_web:bearer(Watch), {"Content-Length", "1073741825"}]}),
+    {ok, Slow} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}], ?LATE_MS),
+    ok = gen_tcp:send(Slow, ["PUT ", Path, " HTTP/1.1\r\n", [[Name, ": ", Value, "\r\n"] || {Name, Value} <- [{"Host", "127.0.0.1"}, {"Connection", "close"}, {"Expect", "100-continue"}, {"Content-Length", integer_to_list(byte_size(Archive))}, atoll_watch_web:bearer(Watch)]], "\r\n"]),
+    {ok, <<"HTTP/1.1 100 ", _/binary>>} = gen_tcp:recv(Slow, 0, ?LATE_MS),
+    {409, _, _} = Put(#{body => Archive}),
+    ok = gen_tcp:close(Slow),
+    %% Nothing is left of the one that was given up.
+    {201, _, Kept} = await(fun() -> Put(#{body => Archive}) end, fun({Status, _, _}) -> Status =/= 409 end),
+    ?assertEqual(ok, valid(Kept, [<<"/api/v1/deploy/archive/{sum}">>, <<"put">>], OpenApi)),
+    ?assertEqual([Sum], [hd(binary:split(list_to_binary(filename:basename(Name)), <<".">>)) || Name <- filelib:wildcard(filename:join([Dir, "deployments", "releases", "{.,}*"]))]),
+    Sum.
 
 a_graphite_server_is_told(Config) ->
     {ok, Socket} = gen_tcp:accept(proplists:get_value(graphite, Config), ?LATE_MS),

@@ -105,13 +105,7 @@ examples() ->
     ].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
-run(Values, Operands) ->
-    case atoll_deploy_cluster:placed(Values) of
-        ok -> ran(Values, Operands);
-        {error, Sentence} -> {unable, Sentence}
-    end.
-
-ran(#{json := Json} = Values, [Name]) ->
+run(#{json := Json} = Values, [Name]) ->
     case atoll_bench:find(Name) of
         {ok, Module} ->
             File = maps:get(out, Values, timely("atoll-bench-" ++ Name, ".jsonl")),
@@ -144,9 +138,11 @@ timely(Begin, Ending) ->
         io_lib:format("~ts-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0bZ~ts", [Begin, Year, Month, Day, Hour, Minute, Second, Ending])
     ).
 
-command(Name, #{rounds := Rounds, starts := Starts, seed := Seed}, Sweep) ->
+command(Name, #{rounds := Rounds, starts := Starts, seed := Seed} = Given, Sweep) ->
     Swept = [[$\s, atoll_cli_options:flag(Key), $\s, listed(Values)] || {Key, Values} <- lists:sort(maps:to_list(Sweep))],
-    io_lib:format("atoll bench run ~ts~ts --rounds ~b --starts ~b --seed ~b", [Name, Swept, Rounds, Starts, Seed]).
+    %% The machine that is told of is this one, and that family's hosts are others.
+    Family = [[" --family ", Of] || #{family := Of} <- [Given]],
+    io_lib:format("atoll bench run ~ts~ts --rounds ~b --starts ~b --seed ~b~ts", [Name, Swept, Rounds, Starts, Seed, Family]).
 
 show(Json, {ok, #{file := File, failed := Failed}}) ->
     ok = atoll_cli_progress:done(),

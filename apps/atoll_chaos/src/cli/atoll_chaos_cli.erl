@@ -25,7 +25,7 @@ closing() ->
 -spec check(atoll_cli_options:values()) -> ok | {error, unicode:chardata()}.
 check(Values) ->
     Given = atoll_view_cli_where:is_given(Values),
-    case [{Key, Why} || {Key, Why} <- [{nodes, ""}, {overlay, ", with the overlay that it has"}, {carrier, ", with the carrier that it has"}],
+    case [{Key, Why} || {Key, Why} <- [{nodes, ""}, {family, ""}, {overlay, ", with the overlay that it has"}, {carrier, ", with the carrier that it has"}],
                         Given, is_map_key(Key, Values)] of
         [{Key, Why} | _] ->
             {error, [atoll_cli_options:flag(Key), " is for a cluster that is started, and --cluster and --node for one that runs", Why, ": not both"]};
@@ -44,11 +44,7 @@ check(Values) ->
 on(Values, Nodes, Overlay, Fun) ->
     case atoll_view_cli_where:is_given(Values) of
         true -> atoll_view_cli_where:on_up(Values, fun(Up) -> Fun(#{nodes => Up}) end);
-        false ->
-            case atoll_deploy_cluster:placed(Values) of
-                ok -> start(Values, Nodes, Overlay, Fun);
-                {error, Sentence} -> {unable, Sentence}
-            end
+        false -> start(Values, Nodes, Overlay, Fun)
     end.
 
 start(_Values, Nodes, _Overlay, _Fun) when Nodes > ?MAX_NODES ->

@@ -3,7 +3,7 @@
 %% came of it.
 -module(atoll_deploy_cli).
 
--export([state/0, dry_run/0, forget/0, count/1, within/2, registered/5, tell/0, outcome/2, steps/2]).
+-export([state/0, dry_run/0, registering/0, count/1, within/2, registered/4, tell/0, outcome/2, steps/2]).
 
 %% @doc The option of all of them.
 -spec state() -> atoll_cli_options:option().
@@ -12,10 +12,6 @@ state() -> #{name => state, value => "DIR", help => "where the state of deployme
 %% @doc The option of those that change nodes.
 -spec dry_run() -> atoll_cli_options:option().
 dry_run() -> #{name => dry_run, help => "say what would be done, and do nothing"}.
-
-%% @doc The option of those that register something.
--spec forget() -> atoll_cli_options:option().
-forget() -> #{name => forget, help => "forget it, if nothing needs it"}.
 
 %% @doc A number of nodes.
 -spec count(string()) -> {ok, non_neg_integer()} | {usage, unicode:chardata()}.
@@ -39,19 +35,33 @@ within(Values, Fun) ->
             {unable, Sentence}
     end.
 
-%% @doc Registers a thing, or forgets it.
--spec registered(atoll_deploy_thing:kind(), Name :: string(), map(), atoll_cli_options:values(), Said :: unicode:chardata()) -> atoll_cli_command:outcome().
-registered(Kind, Name, _, #{forget := true} = Values, _) ->
-    within(Values, fun(Deployment) -> said(atoll_deploy:forget(Deployment, Kind, Name), ["The ", atom_to_list(Kind), " ", Name, " is forgotten."]) end);
-registered(Kind, Name, Given, Values, Said) ->
+%% @doc The options of those that register something.
+-spec registering() -> [atoll_cli_options:option()].
+registering() -> [#{name => forget, help => "forget it, if nothing needs it"}, dry_run(), state()].
+
+%% @doc Registers a thing, or forgets it; or says what that would do.
+-spec registered(atoll_deploy_thing:kind(), Name :: string(), map(), atoll_cli_options:values()) -> atoll_cli_command:outcome().
+registered(Kind, Name, Given, #{forget := Forget, dry_run := Dry} = Values) ->
+    Mode = case Dry of true -> plan; false -> run end,
     %% Before anything is opened.
-    case atoll_deploy_thing:check(Kind, Name, Given) of
-        {ok, _} -> within(Values, fun(Deployment) -> said(atoll_deploy:put(Deployment, Kind, Name, Given), ["The ", atom_to_list(Kind), " ", Name, " is registered", Said, $.]) end);
+    case Forget orelse atoll_deploy_thing:check(Kind, Name, Given) of
+        true -> within(Values, fun(Deployment) -> said(Mode, Kind, Name, atoll_deploy:forget(Deployment, Kind, Name, Mode)) end);
+        {ok, _} -> within(Values, fun(Deployment) -> said(Mode, Kind, Name, atoll_deploy_register:put(Deployment, Kind, Name, Given, Mode)) end);
         {error, Sentence} -> {usage, Sentence}
     end.
 
-said(ok, Said) -> atoll_cli_io:say(Said);
-said({error, Sentence}, _) -> {unable, Sentence}.
+said(_, _, _, {error, Sentence}) ->
+    {unable, Sentence};
+said(Mode, Kind, Name, Done) ->
+    Is = case {Mode, Done} of
+        {run, ok} -> "is forgotten";
+        {run, {ok, _}} -> "is registered";
+        {plan, ok} -> "would be forgotten";
+        {plan, {ok, new}} -> "would be registered";
+        {plan, {ok, changed}} -> "would be another one than it was";
+        {plan, {ok, same}} -> "is registered so already"
+    end,
+    atoll_cli_io:say(["The ", atom_to_list(Kind), " ", Name, " ", Is, $.]).
 
 %% @doc Shows how far it is.
 -spec tell() -> atoll_deploy:tell().
@@ -64,7 +74,7 @@ tell() ->
 
 %% @doc Says what came of it.
 -spec outcome(Json :: boolean(), atoll_deploy:outcome()) -> atoll_cli_command:outcome().
-outcome(Json, #{family := Family, up := Up, failed := Failed, done := Done, phases := Phases, ms := Ms} = Outcome) ->
+outcome(Json, #{family := Family, up := Up, failed := Failed, said := Said, done := Done, phases := Phases, ms := Ms} = Outcome) ->
     ok = atoll_cli_progress:done(),
     case Json of
         true ->
@@ -72,7 +82,7 @@ outcome(Json, #{family := Family, up := Up, failed := Failed, done := Done, phas
         false ->
             atoll_cli_io:print([
                 io_lib:format("~ts: ~b up, ~b done, ~b failed, in ~ts s~n", [Family, length(Up), Done, length(Failed), atoll_cli_table:decimal(Ms / 1000)]),
-                [[Node, ": ", Why, $\n] || {Node, Why} <- Failed],
+                [[Node, ": ", Text, $\n] || {Node, Text} <- Failed ++ Said],
                 case lists:sort(maps:to_list(Phases)) of
                     [] -> [];
                     Timed -> [$\n, atoll_cli_table:format(

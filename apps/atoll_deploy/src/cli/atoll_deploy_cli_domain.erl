@@ -15,8 +15,8 @@ options() ->
         #{name => host, value => "HOST:PORT", repeat => true, help => "a host, by the name or address that its nodes are named by (127.0.0.1 unless told)"},
         #{name => machines, value => "N", read => atoll_cli_read:whole(1, 1000), help => "so many machines of a cloud in place of hosts"},
         #{name => user, value => "NAME", help => "the user there (yourself unless told)"},
-        #{name => dir, value => "DIR", help => "the folder there (.atoll-deploy unless told)"},
-        atoll_deploy_cli:forget(), atoll_deploy_cli:state()
+        #{name => dir, value => "DIR", help => "the folder there (.atoll-deploy unless told)"}
+        | atoll_deploy_cli:registering()
     ].
 
 -spec operands() -> [string()].
@@ -28,4 +28,4 @@ examples() -> ["atoll deploy domain rack --provider lab --host 10.0.0.1 --host 1
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(#{host := Hosts} = Values, [Name]) ->
     Given = maps:with([provider, machines, user, dir], Values),
-    atoll_deploy_cli:registered(domain, Name, case Hosts of [] -> Given; _ -> Given#{hosts => Hosts} end, Values, "").
+    atoll_deploy_cli:registered(domain, Name, case Hosts of [] -> Given; _ -> Given#{hosts => Hosts} end, Values).

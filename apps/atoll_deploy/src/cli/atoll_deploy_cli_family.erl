@@ -18,8 +18,8 @@ options() ->
         #{name => cores, value => "N", read => atoll_cli_read:whole(1, 10000), help => "the cores that a node needs"},
         #{name => memory_mb, value => "N", read => atoll_cli_read:whole(1, 100000000), help => "the memory that a node needs"},
         #{name => attribute, value => "TEXT", repeat => true, help => "an attribute that its host must have"},
-        #{name => seconds, value => "N", read => atoll_cli_read:whole(1, 3600), help => "in which a node is to be well, or to stop (30 unless told)"},
-        atoll_deploy_cli:forget(), atoll_deploy_cli:state()
+        #{name => seconds, value => "N", read => atoll_cli_read:whole(1, 3600), help => "in which a node is to be well, or to stop (30 unless told)"}
+        | atoll_deploy_cli:registering()
     ].
 
 -spec operands() -> [string()].
@@ -32,4 +32,4 @@ examples() -> ["atoll deploy family shop --release shop-1 --domain rack --cores 
 run(#{domain := Domains, flag := Flags, attribute := Attributes} = Values, [Name]) ->
     Needs = maps:merge(maps:with([cores, memory_mb], Values), maps:from_list([{attributes, Attributes} || Attributes =/= []])),
     Lists = [{domains, Domains} || Domains =/= []] ++ [{flags, Flags} || Flags =/= []] ++ [{needs, Needs} || map_size(Needs) > 0],
-    atoll_deploy_cli:registered(family, Name, maps:merge(maps:with([release, cookie_file, seconds], Values), maps:from_list(Lists)), Values, "").
+    atoll_deploy_cli:registered(family, Name, maps:merge(maps:with([release, cookie_file, seconds], Values), maps:from_list(Lists)), Values).

@@ -22,8 +22,8 @@ options() ->
         #{name => argument, value => "TEXT", repeat => true, help => "an argument of the cloud's driver before its secret, or KEY=VALUE"},
         #{name => size, value => "NAME", help => "the size of the cloud's machines"},
         #{name => image, value => "NAME", help => "the image of the cloud's machines"},
-        #{name => python, value => "PROGRAM", help => "a Python that has Apache Libcloud (python3 unless told)"},
-        atoll_deploy_cli:forget(), atoll_deploy_cli:state()
+        #{name => python, value => "PROGRAM", help => "a Python that has Apache Libcloud (python3 unless told)"}
+        | atoll_deploy_cli:registering()
     ].
 
 -spec operands() -> [string()].
@@ -36,4 +36,4 @@ examples() ->
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(#{driver := Driver, argument := Arguments} = Values, [Name]) ->
     Given = (maps:with([ssh_dir, jump, namespace, context, kubectl, cloud, secret_file, size, image, python], Values))#{driver => Driver},
-    atoll_deploy_cli:registered(provider, Name, case Arguments of [] -> Given; _ -> Given#{arguments => Arguments} end, Values, "").
+    atoll_deploy_cli:registered(provider, Name, case Arguments of [] -> Given; _ -> Given#{arguments => Arguments} end, Values).

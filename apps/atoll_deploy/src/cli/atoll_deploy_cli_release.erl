@@ -16,8 +16,8 @@ options() ->
         #{name => health, value => "COMMAND", help => "a command that succeeds when a node is well"},
         #{name => app, value => "NAME", repeat => true, help => "without a start command, an application to start"},
         #{name => sha256, value => "SUM", help => "the checksum that the archive must have"},
-        #{name => image, value => "NAME", help => "the image for Kubernetes"},
-        atoll_deploy_cli:forget(), atoll_deploy_cli:state()
+        #{name => image, value => "NAME", help => "the image for Kubernetes"}
+        | atoll_deploy_cli:registering()
     ].
 
 -spec more() -> unicode:chardata().
@@ -33,4 +33,4 @@ examples() ->
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(#{app := Apps} = Values, [Name | Path]) ->
     Given = maps:merge(maps:with([start, stop, health, sha256, image], Values), maps:from_list([{path, P} || P <- Path] ++ [{apps, Apps} || Apps =/= []])),
-    atoll_deploy_cli:registered(release, Name, Given, Values, "").
+    atoll_deploy_cli:registered(release, Name, Given, Values).

@@ -38,7 +38,7 @@ run(#{batch := Batch, json := Json} = Values, [Family, Release]) ->
             {ok, Outcome} -> atoll_deploy_cli:outcome(Json, Outcome);
             {back, Why, Outcome} ->
                 _ = atoll_deploy_cli:outcome(Json, Outcome),
-                {failed, ["all nodes have the release back that they had, since ", Why]};
+                {failed, atoll_deploy_roll:format_back(Why, maps:get(failed, Outcome))};
             {error, Sentence} -> {unable, Sentence}
         end
     end).

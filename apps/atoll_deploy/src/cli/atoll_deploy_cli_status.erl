@@ -21,13 +21,20 @@ examples() -> ["atoll deploy status", "atoll deploy status shop --json"].
 run(#{json := Json} = Values, Family) ->
     atoll_deploy_cli:within(Values, fun(Deployment) ->
         Names = case Family of [] -> atoll_deploy:families(Deployment); [_] -> Family end,
-        told([atoll_deploy:status(Deployment, Name) || Name <- Names], Json)
+        told([named(Name, atoll_deploy:status(Deployment, Name)) || Name <- Names], Json)
     end).
 
+named(Name, {error, Sentence}) -> {error, ["The family ", Name, ": ", Sentence]};
+named(_, Told) -> Told.
+
 told(Told, Json) ->
+    Shown = [Of || {ok, Of} <- Told],
     case [Sentence || {error, Sentence} <- Told] of
-        [] -> show(Json, [Of || {ok, Of} <- Told]);
-        [Sentence | _] -> {unable, Sentence}
+        [] -> show(Json, Shown);
+        %% The others are listed.
+        [Sentence | _] ->
+            _ = [show(Json, Shown) || Shown =/= []],
+            {unable, Sentence}
     end.
 
 show(true, Families) ->

@@ -110,6 +110,7 @@ routes([<<"alarms">>, Id, <<"acknowledge">>], Request) -> [{<<"POST">>, fun() ->
 routes([<<"alarms">>, Id, <<"comments">>], Request) -> [{<<"POST">>, fun() -> comment(number(Id), Request) end}];
 routes([<<"deploy">>], Request) -> reads(fun() -> _ = query(Request, []), atoll_watch_deploy:read() end);
 routes([<<"deploy">>, Kind], Request) -> [{<<"POST">>, fun() -> deployed(atoll_watch_deploy:register(Kind, any_body(Request)), Request, "registered a ~ts", [Kind]) end}];
+routes([<<"deploy">>, <<"archive">>, Sum], Request) -> [{<<"PUT">>, fun() -> deployed(atoll_watch_deploy:archive(Sum, map_get(body, Request)), Request, "sent the archive ~ts", [Sum]) end}];
 routes([<<"deploy">>, Kind, Name], Request) -> [{<<"DELETE">>, fun() -> deployed(atoll_watch_deploy:forget(Kind, Name), Request, "forgot the ~ts ~ts", [Kind, Name]) end}];
 routes([<<"deploy">>, <<"family">>, Name, What], Request) when What =:= <<"run">>; What =:= <<"plan">>; What =:= <<"roll">>; What =:= <<"terminate">> ->
     [{<<"POST">>, fun() -> deployed(atoll_watch_deploy:start(What, Name, any_body(Request)), Request, "began ~ts of the family ~ts", [What, Name]) end}];

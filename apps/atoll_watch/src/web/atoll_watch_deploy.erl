@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Deployments over HTTP, at /api/v1/deploy: what is registered and deployed, and the five steps. What takes long is begun,
-%% and answered at once; how far it is stands in what is read. Releases are files of the machine of the watch.
+%% and answered at once; how far it is stands in what is read. The archive of a release is sent, or is a file of the machine of the watch.
 -module(atoll_watch_deploy).
 
--export([read/0, register/2, forget/2, start/3]).
+-export([read/0, archive/2, register/2, forget/2, start/3]).
 
 -export_type([answer/0]).
 
@@ -30,10 +30,20 @@ operation(#{what := What, family := Family, done := Done, total := Total, result
             {ok, #{failed := []} = Of} -> {done, null, atoll_deploy_json:outcome(Of), null};
             {ok, #{failed := [{Node, Why} | _]} = Of} -> {failed, bin([Node, ": ", Why]), atoll_deploy_json:outcome(Of), null};
             {planned, Planned} -> {done, null, null, atoll_deploy_json:steps(Planned)};
-            {back, Why, Of} -> {failed, bin(["All nodes have the release back that they had, since ", Why]), atoll_deploy_json:outcome(Of), null};
+            {back, Why, #{failed := Failed} = Of} -> {failed, bin(atoll_deploy_register:sentence(atoll_deploy_roll:format_back(Why, Failed))), atoll_deploy_json:outcome(Of), null};
             {error, Sentence} -> {failed, bin(Sentence), null, null}
         end,
     {[{what, What}, {family, bin(Family)}, {state, State}, {done, Done}, {total, Total}, {error, Error}, {outcome, Outcome}, {steps, Steps}]}.
+
+%% @doc Keeps an archive that was sent, under its checksum.
+-spec archive(Sum :: binary(), Body :: binary() | {file, file:filename()}) -> answer().
+archive(Sum, {file, File}) ->
+    case atoll_watch_upload:keep(Sum, File) of
+        {ok, Bytes} -> {ok, 201, {[{sha256, Sum}, {bytes, Bytes}]}};
+        {error, Sentence} -> {error, 400, Sentence}
+    end;
+archive(_, _) ->
+    {error, 400, "The body is to be an archive, as a .tar.gz."}.
 
 %% @doc Registers a thing: its name, and its settings.
 -spec register(Kind :: binary(), Body :: term()) -> answer().

@@ -10,7 +10,7 @@
 %% it is, that it is to be taken for nothing else, and that no script runs which is not the page's.
 -module(atoll_watch_http).
 
--export([answer/2, cookie_value/1, status_line/1, headers/1, max_body/0]).
+-export([answer/2, cookie_value/1, status_line/1, headers/1, takes/2]).
 
 -export_type([request/0, answer/0, config/0]).
 
@@ -21,7 +21,8 @@
     query := binary(),
     %% In lower case; of several of one name all.
     headers := [{binary(), binary()}],
-    body := binary(),
+    %% Or a file that has it.
+    body => binary() | {file, file:filename()},
     peer := binary()
 }.
 
@@ -41,9 +42,15 @@
 -define(MAX_BODY, 65536).
 -define(HOSTS, [<<"localhost">>, <<"127.0.0.1">>, <<"[::1]">>]).
 
-%% @doc How many bytes a body has at most.
--spec max_body() -> pos_integer().
-max_body() -> ?MAX_BODY.
+%% @doc Where the body of a request is taken to, and how many bytes it has at most: an archive is a file, if who sends it is allowed to.
+-spec takes(request(), config()) -> {memory | file, pos_integer()}.
+takes(#{method := <<"PUT">>, path := <<"/api/v1/deploy/archive/", _/binary>>} = Request, Config) ->
+    case {host(Request, Config), allowed(Request, Config)} of
+        {ok, ok} -> {file, atoll_deploy_release:most()};
+        _ -> {memory, ?MAX_BODY}
+    end;
+takes(_, _) ->
+    {memory, ?MAX_BODY}.
 
 %% @doc The answer to a request.
 -spec answer(request(), config()) -> answer().
@@ -245,4 +252,5 @@ reason(411) -> "Length Required";
 reason(413) -> "Content Too Large";
 reason(500) -> "Internal Server Error";
 reason(503) -> "Service Unavailable";
-reason(504) -> "Gateway Timeout".
+reason(504) -> "Gateway Timeout";
+reason(507) -> "Insufficient Storage".

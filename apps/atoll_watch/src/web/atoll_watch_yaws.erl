@@ -118,10 +118,12 @@ dispatch(Arg) ->
     ok = options(Socket, [binary, {packet, raw}, {active, false}, {send_timeout, ?SEND_MS}, {send_timeout_close, true}, {nodelay, true}]),
     case head(Arg, Api) of
         {ok, #{headers := Headers, method := Method} = Head} ->
-            case body(Socket, Headers) of
+            case body(Socket, Headers, atoll_watch_http:takes(Head, Config)) of
                 {ok, Body} ->
                     KeptAlive = kept_alive(Arg, Api),
-                    case answered(Head#{body => Body}, Config) of
+                    Answered = answered(Head#{body => Body}, Config),
+                    ok = atoll_watch_upload:ended(Body),
+                    case Answered of
                         {events, After} when Method =:= <<"GET">> -> stream(Socket, fun() -> streaming(Socket, begun(After), 0, none, 0) end);
                         {traffic, Wants} when Method =:= <<"GET">> -> stream(Socket, fun() -> flowing(Socket, Wants) end);
                         {Kind, _} when Kind =:= events; Kind =:= traffic -> sent(Socket, Method, {200, [], <<>>}, KeptAlive);
@@ -181,28 +183,33 @@ kept_alive(Arg, Api) ->
 
 %% The body
 
-body(Socket, Headers) ->
+body(Socket, Headers, {To, Most}) ->
     case {[1 || {<<"transfer-encoding">>, _} <- Headers], [string:trim(Length) || {<<"content-length">>, Length} <- Headers]} of
         {[], []} -> {ok, <<>>};
         {[], [Length]} ->
             case re:run(Length, "^[0-9]{1,15}$", [{capture, none}]) =:= match andalso binary_to_integer(Length) of
                 false -> {refused, 400, "The length of the body is no number."};
                 0 -> {ok, <<>>};
-                N -> body_of(Socket, N, Headers, atoll_watch_http:max_body())
+                N when N > Most -> {refused, 413, io_lib:format("A body has at most ~b bytes.", [Most])};
+                N -> body_of(To, Socket, N, Headers)
             end;
         {[], _} -> {refused, 400, "The body has several lengths."};
         {_, _} -> {refused, 411, "A body is to come with its length."}
     end.
 
-body_of(_, N, _, Most) when N > Most ->
-    {refused, 413, io_lib:format("A body has at most ~b bytes.", [Most])};
-body_of(Socket, N, Headers, _) ->
-    _ = [send(Socket, "HTTP/1.1 100 Continue\r\n\r\n") || {<<"expect">>, Said} <- Headers, string:lowercase(Said) =:= <<"100-continue">>],
+body_of(file, Socket, N, Headers) ->
+    atoll_watch_upload:taken(N, fun() -> continue(Socket, Headers) end, fun(Bytes) -> recv(Socket, Bytes, ?BODY_MS) end);
+body_of(memory, Socket, N, Headers) ->
+    ok = continue(Socket, Headers),
     case recv(Socket, N, ?BODY_MS) of
         {ok, Body} -> {ok, Body};
         {error, timeout} -> {refused, 408, "The body did not come in time."};
         {error, _} -> closed
     end.
+
+continue(Socket, Headers) ->
+    _ = [send(Socket, "HTTP/1.1 100 Continue\r\n\r\n") || {<<"expect">>, Said} <- Headers, string:lowercase(Said) =:= <<"100-continue">>],
+    ok.
 
 %% The answer
 
