@@ -9,6 +9,7 @@
 -behaviour(atoll_bench).
 
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
+-export([whole/2]).
 -export([fill/2, work/5]).
 
 -define(READY_MS, 30_000).
@@ -101,7 +102,7 @@ started(#{nodes := Count, system := System, lanes := Lanes, partitions := Partit
     #{args := Args} = Kind,
     Flagged = Kind#{args := fun(Nodes) -> flags(Point) ++ Args(Nodes) end},
     atoll_bench_nodes:start(Where#{nodes => [Flagged]}, fun(Cluster) ->
-        case whole(Cluster, erlang:monotonic_time(millisecond) + ?READY_MS) of
+        case whole(Cluster, atoll_cluster:nodes(Cluster)) of
             ok -> filled(Point, #{cluster => Cluster, point => Point});
             late -> {error, io_lib:format("The ring is not whole after ~b s.", [?READY_MS div 1000])}
         end
@@ -119,16 +120,18 @@ filled(#{size := Size, keys := Keys}, #{cluster := Cluster} = State) ->
 -spec fill(Size :: pos_integer(), Keys :: pos_integer()) -> ok | {error, term()}.
 fill(Size, Keys) -> ring_work:fill(ring_work:payload(Size), Keys).
 
-%% Nobody tells when all see each other.
-whole(Cluster, Deadline) ->
-    Nodes = atoll_cluster:nodes(Cluster),
-    Said = [length(Up) || {_, {ok, {ok, #{up := Up}}}} <- atoll_cluster:multicall(Cluster, ring, status, [])],
-    case {Said =:= [length(Nodes) || _ <- Nodes], erlang:monotonic_time(millisecond) < Deadline} of
+%% @doc Waits until these nodes take each other for well; nobody tells.
+-spec whole(atoll_cluster:cluster(), [node(), ...]) -> ok | late.
+whole(Cluster, Nodes) -> whole(Cluster, Nodes, erlang:monotonic_time(millisecond) + ?READY_MS).
+
+whole(Cluster, Nodes, Deadline) ->
+    Said = [Up || {Node, {ok, {ok, #{up := Up}}}} <- atoll_cluster:multicall(Cluster, ring, status, []), lists:member(Node, Nodes)],
+    case {length(Said) =:= length(Nodes) andalso lists:all(fun(Up) -> Nodes -- Up =:= [] end, Said), erlang:monotonic_time(millisecond) < Deadline} of
         {true, _} -> ok;
         {false, false} -> late;
         {false, true} ->
             receive after ?LOOK_MS -> ok end,
-            whole(Cluster, Deadline)
+            whole(Cluster, Nodes, Deadline)
     end.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.

@@ -125,7 +125,7 @@ handed(S0) ->
     {ok, Ring} = ring_view:ring(),
     #state{options = #{handoffs := Most}, handoffs = Handoffs, passing = Passing} = S = turned(Ring, S0),
     Running = ring_master:vnodes(),
-    ok = nothing_to_hand(Ring, [P || {{_, P}, _} <- Running]),
+    ok = nothing_to_hand(Ring, [P || {{_, P}, _} <- Running], S),
     Busy = [{Module, P} || {Module, P, _, _} <- maps:values(Handoffs)] ++ maps:keys(Passing),
     Due = [
         {Module, P, As, To, Pid}
@@ -149,10 +149,15 @@ turned(Ring, #state{passing = Passing} = S) ->
     _ = [ok = ring_master:drop(Module, P) || {Module, P} <- Turned],
     S#state{passing = maps:without(Turned, Passing)}.
 
-nothing_to_hand(Ring, Running) ->
+%% Of what does not run there may be something on the disk: its process has crashed.
+nothing_to_hand(Ring, Running, #state{options = Options}) ->
     case [P || P <- maps:keys(ring_state:pending(Ring)), ring_state:owner(P, Ring) =:= node(), not lists:member(P, Running)] of
         [] -> ok;
-        Arrived -> ring_gossip:put([ring_state:arrived(lists:sort(Arrived), Ring)])
+        Stopped ->
+            Kept = [Id || {_, P} = Id <- ring_kvs_vnode:kept(Options), lists:member(P, Stopped)],
+            ok = ring_master:restore(Kept),
+            Arrived = lists:sort(Stopped -- [P || {_, P} <- Kept]),
+            ring_gossip:put([ring_state:arrived(Arrived, Ring) || Arrived =/= []])
     end.
 
 %% All that runs of a partition has to be there before it counts as arrived.

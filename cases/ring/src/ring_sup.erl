@@ -24,7 +24,8 @@ init(#{nodes := Nodes, partitions := Partitions, copies := Copies} = Options) ->
         Child(ring_lanes, [Options]),
         ring_gossip:child_spec(Ring),
         (Child(ring_vnode_sup, []))#{type => supervisor, shutdown => infinity},
-        Child(ring_master, []),
+        Child(ring_master, [])
+    ] ++ ring_inbox:child_specs() ++ [
         Child(ring_manager, [Options]),
         Child(ring_entropy, [Options])
     ]}}.

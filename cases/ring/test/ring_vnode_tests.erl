@@ -14,13 +14,16 @@ handoff_test_() ->
         {with, [fun many_large_items_that_change_go_a_few_at_a_time/1]},
         {with, [fun commands_wait_for_the_last_items_and_are_passed_on/1]},
         {with, [fun a_partition_goes_on_when_whoever_hands_it_over_dies/1]},
-        {with, [fun whoever_has_too_much_to_do_is_asked_again/1]}
+        {with, [fun whoever_has_too_much_to_do_is_asked_again/1]},
+        {with, [fun a_partition_that_is_not_to_be_here_is_not_taken/1]}
     ]}.
 
 start() ->
     installed(#{}),
     {ok, Vnode} = ring_vnode:start_link({ring_kvs_vnode, ?P}, counters:new(1, [atomics])),
     true = unlink(Vnode),
+    %% Whoever sends a command watches it.
+    true = register(ring_master, spawn(fun() -> receive never -> ok end end)),
     Vnode.
 
 installed(Told) ->
@@ -32,14 +35,15 @@ stop(Vnode) ->
     Ref = monitor(process, Vnode),
     ok = ring_vnode:drop(Vnode),
     receive {'DOWN', Ref, process, Vnode, _} -> ok end,
+    ok = ended(whereis(ring_master), kill),
     uninstalled().
 
 uninstalled() ->
     true = ets:delete(ring_view),
     ring_options:uninstall().
 
-%% The test runs in a process of its own.
-master() -> true = register(ring_master, self()).
+%% The test runs in a process of its own, and has commands come in.
+master() -> true = register(ring_inbox:name(?P), self()).
 
 handed(Vnode, Node) -> spawn_monitor(fun() -> ring_handoff:run(Vnode, ring_kvs_vnode, ?P, Node) end).
 
@@ -152,6 +156,14 @@ whoever_has_too_much_to_do_is_asked_again(Vnode) ->
     ok = ring_send:reply(From, node(), {error, overloaded}),
     ?assertEqual({{handed, 1}, [a]}, all_taken(Worker, [])).
 
+%% It comes again when this node has heard of the plan.
+a_partition_that_is_not_to_be_here_is_not_taken(Vnode) ->
+    ok = ring_view:install(ring_state:new(16, 1, [elsewhere@h])),
+    Take = fun() -> Alias = alias(), ok = ring_vnode:command(Vnode, here, {take, []}, {Alias, ?P}), answer(Alias) end,
+    ?assertEqual({error, elsewhere}, Take()),
+    ok = ring_view:install(ring_state:new(16, 1, [node()])),
+    ?assertEqual(taken, Take()).
+
 %% A partition with its master
 
 master_test_() ->
@@ -168,8 +180,10 @@ begun() ->
     ok = ring_master:new(),
     {ok, Vnodes} = ring_vnode_sup:start_link(),
     {ok, Master} = ring_master:start_link(),
-    _ = [true = unlink(Pid) || Pid <- [Vnodes, Master]],
-    {Dir, [Master, Vnodes]}.
+    {ok, Inbox} = ring_inbox:start_link(ring_inbox:name(?P)),
+    Pids = [Inbox, Master, Vnodes],
+    _ = [true = unlink(Pid) || Pid <- Pids],
+    {Dir, Pids}.
 
 over({Dir, Pids}) ->
     _ = [ended(Pid, shutdown) || Pid <- Pids],

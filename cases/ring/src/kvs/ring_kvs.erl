@@ -145,4 +145,5 @@ format_error(no_store) -> "The partition cannot keep anything: its node's log sa
 format_error(not_started) -> "The ring does not run on this node.";
 format_error({uncovered, Partition}) -> io_lib:format("No node that has the keys of partition ~b can be reached.", [Partition]);
 format_error({too_many_versions, N}) -> io_lib:format("~b values stand side by side, and no more may: read them, and write with the context.", [N]);
-format_error({bad_option, {Key, Value}}) -> io_lib:format("The option ~0tp cannot be ~0tP.", [Key, Value, 9]).
+format_error({bad_option, {Key, Value}}) -> io_lib:format("The option ~0tp cannot be ~0tP.", [Key, Value, 9]);
+format_error(Other) -> io_lib:format("A partition says ~0tP.", [Other, 9]).

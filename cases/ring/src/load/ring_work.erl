@@ -10,6 +10,9 @@
 
 -export_type([kind/0]).
 
+%% Who fills ends by exit, with what it could not write.
+-dialyzer({nowarn_function, fill/2}).
+
 -type kind() :: echo | kvs.
 
 -define(ECHO_KEYS, 1024).

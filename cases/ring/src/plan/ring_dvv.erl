@@ -14,7 +14,7 @@
 %% brings that back, beside the others. Nothing that stands is lost.
 -module(ring_dvv).
 
--export([new/0, event/4, merge/2, without_newest/2, with_newest/3, values/1, context/1, empty_context/0, covers/2, join/2, is_context/1, is_same/2, hash/1]).
+-export([new/0, event/4, merge/2, without_newest/2, with_newest/3, values/1, context/1, covers/2, join/2, is_context/1, is_same/2, hash/1]).
 
 -export_type([clock/1, context/0, actor/0]).
 
@@ -85,10 +85,6 @@ values(Clock) -> lists:append([Values || {_, {_, Values}} <- lists:sort(maps:to_
 %% @doc What whoever reads all of it has seen.
 -spec context(clock(term())) -> context().
 context(Clock) -> maps:map(fun(_, {N, _}) -> N end, Clock).
-
-%% @doc Of somebody who has seen nothing.
--spec empty_context() -> context().
-empty_context() -> #{}.
 
 %% @doc Whether the first has seen all that the second has. A start that the first does not know, and of whose partition and node it has eight later ones, was forgotten.
 -spec covers(context(), context()) -> boolean().

@@ -13,7 +13,7 @@
 
 -export([new/3, empty/2, is_status/1, set_member/3, status_of/2, members/1, members/2, plan/3, out/2, arrived/2, apply/3]).
 -export([owner/2, owners/1, pending/1, pending/2, target/3, is_settled/1, partitions/1, copies/1, claimant/2, epoch/1]).
--export([digest/1, since/2]).
+-export([digest/1, since/2, fits/3]).
 
 -export_type([ring/0, status/0, piece/0, digest/0]).
 
@@ -160,6 +160,11 @@ ends(joining) -> 0;
 ends(valid) -> 1;
 ends(leaving) -> 2;
 ends(gone) -> 3.
+
+%% @doc Whether a piece can be of this ring: a plan has as many partitions, unless the ring is empty.
+-spec fits(Name :: term(), Value :: term(), ring()) -> boolean().
+fits(plan, {_, {_, Numbers}, _}, #{partitions := Count, plan := {Epoch, _}}) -> Epoch =:= 0 orelse byte_size(Numbers) =:= 2 * Count;
+fits(_, _, _) -> true.
 
 %% A node is an atom of thirty bytes, and there may be many thousand partitions.
 pack(Owners) ->

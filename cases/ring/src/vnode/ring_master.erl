@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The master of a node's partitions: all commands come to it. It starts a partition when the first command for it comes, and passes commands on.
+%% @doc The master of a node's partitions. Commands for those that run are passed on where they come in ({@link ring_inbox}), and all others come to it: it starts a partition when the first command for it comes.
 %%
 %% A command for a primary whose partition another node has by now, and which does not run here any longer, goes on to its owner, once.
 %%
@@ -7,8 +7,10 @@
 -module(ring_master).
 -behaviour(gen_server).
 
--export([start_link/0, new/0, vnodes/0, find/2, drop/2, restore/1]).
+-export([start_link/0, new/0, vnodes/0, find/2, pass/1, drop/2, restore/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([command/0]).
 
 -type id() :: {module(), ring_hash:partition()}.
 
@@ -38,6 +40,16 @@ vnodes() -> [{Id, Pid} || {Id, Pid, _} <- ets:tab2list(?TABLE)].
 find(Module, Partition) ->
     case ets:lookup(?TABLE, {Module, Partition}) of
         [{_, Pid, _}] -> {ok, Pid};
+        [] -> none
+    end.
+
+%% @doc Gives a command to its partition, if that runs.
+-spec pass(command()) -> passed | none.
+pass({command, Module, Partition, Role, Command, From}) ->
+    case ets:lookup(?TABLE, {Module, Partition}) of
+        [{_, Pid, Queue}] ->
+            ok = passed(Pid, Queue, Role, Command, From),
+            passed;
         [] -> none
     end.
 

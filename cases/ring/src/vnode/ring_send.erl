@@ -12,10 +12,10 @@
 -type role() :: primary | fallback | here.
 %% What the sender takes the node for, of that partition; `here' is for that node and no other, whoever owns the partition.
 
-%% @doc Sends a partition on a node a command, over the node's master.
+%% @doc Sends a partition on a node a command.
 -spec command(node(), {module(), ring_hash:partition(), role()}, Command :: term(), from()) -> ok.
 command(Node, {Module, Partition, Role}, Command, From) ->
-    to({ring_master, Node}, {command, Module, Partition, Role, Command, From}, Node, Partition).
+    to({ring_inbox:name(Partition), Node}, {command, Module, Partition, Role, Command, From}, Node, Partition).
 
 %% @doc Sends whoever asked a partition its reply.
 -spec reply(from(), node(), Reply :: term()) -> ok.

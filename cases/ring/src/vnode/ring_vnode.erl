@@ -136,9 +136,19 @@ handle_info({'DOWN', Ref, process, _, _}, #state{worker = {_, Ref}} = S) ->
     {noreply, again(S#state{worker = none, changed = #{}})};
 handle_info(drop, #state{module = Module, inner = Inner} = S) ->
     ok = Module:drop(Inner),
+    ok = given_back(S),
     {stop, {shutdown, dropped}, S#state{inner = dropped}};
 handle_info({'EXIT', _, Why}, S) ->
     {stop, Why, S}.
+
+%% What was on its way here when the master was told.
+given_back(#state{module = Module, partition = Partition} = S) ->
+    receive
+        {command, Role, Command, From} ->
+            ok = ring_send:command(node(), {Module, Partition, Role}, Command, From),
+            given_back(S)
+    after 0 -> ok
+    end.
 
 again(#state{waiting = none} = S) -> S;
 again(#state{waiting = Waiting} = S) -> lists:foldl(fun came/2, S#state{waiting = none, waits = 0}, lists:reverse(Waiting)).
@@ -158,14 +168,27 @@ came(Command, #state{waiting = Waiting, waits = N} = S) when Waiting =/= none ->
 came({command, _, {coverage, Request, Partitions}, From}, #state{module = Module, inner = Inner} = S) ->
     ok = answer(From, Module:handle_coverage(Request, Partitions, Inner)),
     counted(S);
-came({command, _, {take, Items}, From}, #state{module = Module, inner = Inner} = S) ->
-    {Keys, Now} = Module:take(Items, Inner),
-    ok = answer(From, taken),
-    counted(changed(Keys, S#state{inner = Now}));
+came({command, _, {take, Items}, From}, #state{module = Module, partition = P, inner = Inner} = S) ->
+    case is_kept(P) of
+        true ->
+            {Keys, Now} = Module:take(Items, Inner),
+            ok = answer(From, taken),
+            counted(changed(Keys, S#state{inner = Now}));
+        false ->
+            ok = answer(From, {error, elsewhere}),
+            counted(S)
+    end;
 came({command, _, Command, From}, #state{module = Module, inner = Inner} = S) ->
     {reply, Reply, Keys, Now} = Module:handle_command(Command, Inner),
     ok = answer(From, Reply),
     counted(changed(Keys, S#state{inner = Now})).
+
+%% A node that has not heard of the plan yet by which it is to have a partition would take it for a hint, and hand it back while it comes.
+is_kept(P) ->
+    case ring_view:ring() of
+        {ok, Ring} -> P < ring_state:partitions(Ring) andalso case ring_state:target(P, node(), Ring) of {owner, _} -> false; _ -> true end;
+        none -> true
+    end.
 
 %% Only a handoff asks for it.
 changed(_, #state{worker = none} = S) -> S;
