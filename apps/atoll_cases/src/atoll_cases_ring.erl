@@ -2,10 +2,9 @@
 %% @doc What the commands of the ring have in common: how it is started, which node of a cluster is asked, and how answers are shown.
 -module(atoll_cases_ring).
 
--export([options/0, check/1, shape/1, whole/3, columns/0, row/2, with_node/4, member/4, values/2, settled/2]).
+-export([options/0, check/1, shape/1, columns/0, row/2, with_node/4, member/4, values/2, settled/2]).
 
 -define(READY_MS, 30_000).
--define(LOOK_MS, 50).
 
 %% @doc The options that say what is started.
 -spec options() -> [atoll_cli_options:option()].
@@ -42,19 +41,6 @@ check(#{copies := Copies} = Values) ->
 -spec shape(atoll_cli_options:values()) -> ring_cluster:shape().
 shape(Values) ->
     (maps:with([nodes, spare, carrier], Values))#{settings => maps:with([partitions, copies, read, write, store, versions], Values)}.
-
-%% @doc Waits until these nodes take each other for well.
--spec whole(atoll_cluster:cluster(), [node(), ...], integer() | start) -> ok | late.
-whole(Cluster, Nodes, start) -> whole(Cluster, Nodes, erlang:monotonic_time(millisecond) + ?READY_MS);
-whole(Cluster, Nodes, Deadline) ->
-    Said = [Up || {Node, {ok, {ok, #{up := Up}}}} <- atoll_cluster:multicall(Cluster, ring, status, []), lists:member(Node, Nodes)],
-    case {length(Said) =:= length(Nodes) andalso lists:all(fun(Up) -> Nodes -- Up =:= [] end, Said), erlang:monotonic_time(millisecond) < Deadline} of
-        {true, _} -> ok;
-        {false, false} -> late;
-        {false, true} ->
-            receive after ?LOOK_MS -> ok end,
-            whole(Cluster, Nodes, Deadline)
-    end.
 
 %% @doc The table's head of what nodes say of themselves.
 -spec columns() -> [{left | right, unicode:chardata()}].

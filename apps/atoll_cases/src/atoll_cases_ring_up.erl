@@ -36,7 +36,7 @@ started(#{cluster := Name, nodes := Count, store := Store} = Values, Dir) ->
     Ended = atoll_cluster:with_cluster(Options, fun(Cluster) ->
         ok = atoll_cli_progress:done(),
         Nodes = lists:sublist(atoll_cluster:nodes(Cluster), Count),
-        case atoll_cases_ring:whole(Cluster, Nodes, start) of
+        case atoll_bench_ring:whole(Cluster, Nodes) of
             ok ->
                 #{nodes := Infos} = atoll_cluster:status(Cluster),
                 ok = atoll_cli_io:print([

@@ -101,7 +101,7 @@ mended(OfKey, Places) ->
     ok = ring_view:count(differing),
     [{ok, A}, {ok, B}] = both(Places, {get, OfKey}),
     Merged = ring_dvv:merge(A, B),
-    [ask(Place, {merge, OfKey, Merged}) || {Place, Clock} <- lists:zip(Places, [A, B]), Clock =/= Merged].
+    [ask(Place, {merge, OfKey, Merged}) || {Place, Clock} <- lists:zip(Places, [A, B]), not ring_dvv:is_same(Clock, Merged)].
 
 both(Places, Command) -> [ask(Place, Command) || Place <- Places].
 

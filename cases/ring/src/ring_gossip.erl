@@ -38,7 +38,9 @@ merge(Name, Value, Ring) ->
         {changed, Now} ->
             ok = ring_view:install(Now),
             {new, Now};
-        same -> {stale, Ring}
+        same ->
+            _ = [logger:error(#{what => ring_with_other_partitions, own => ring_state:partitions(Ring), from => element(1, Value)}) || not ring_state:fits(Name, Value, Ring)],
+            {stale, Ring}
     end.
 
 %% @private

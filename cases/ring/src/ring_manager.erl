@@ -3,6 +3,7 @@
 %% are another node's, as the owner's to the next one, or as hints.
 %%
 %% A node that is lost is not well at once, and is tried to be reached again, as long as the overlay takes it for a member; a connection that was only closed comes back by that.
+%% A node on which no ring runs is not well either, though it be a member of the overlay: its master of partitions is watched, and asked for until it is there again.
 -module(ring_manager).
 -behaviour(gen_server).
 
@@ -12,10 +13,15 @@
 %% A handoff's process ends by exit, with what it has come to.
 -dialyzer({nowarn_function, handed/1}).
 
+-define(LOOK_MS, 5000).
+
 -record(state, {
     options :: ring_options:options(),
     %% Connections that are lost, and have not come back.
     lost = [] :: [node()],
+    %% The masters that are watched, by their monitors, and nodes that have none.
+    masters = #{} :: #{reference() => node()},
+    without = [] :: [node()],
     %% What is being handed over, by the monitor of who does it.
     handoffs = #{} :: #{reference() => {module(), ring_hash:partition(), next | owner, node()}},
     %% What was handed to its next owner, and passes all on until the rest of its partition is there, too.
@@ -64,13 +70,23 @@ handle_info({atoll, ring_gossip, {new, _, _}}, S) ->
     {noreply, who_is_well(S)};
 handle_info({'DOWN', Ref, process, _, Why}, #state{handoffs = Handoffs} = S) when is_map_key(Ref, Handoffs) ->
     {Handoff, Rest} = maps:take(Ref, Handoffs),
-    {noreply, handed(ended(Handoff, Why, S#state{handoffs = Rest}))}.
+    Next = ended(Handoff, Why, S#state{handoffs = Rest}),
+    %% One that has failed is begun again with a tick.
+    {noreply, case Why of {handed, _} -> handed(Next); _ -> Next end};
+handle_info({'DOWN', Ref, process, _, Why}, #state{masters = Masters, without = Without} = S) when is_map_key(Ref, Masters) ->
+    {Node, Rest} = maps:take(Ref, Masters),
+    None = case Why of noconnection -> Without; _ -> lists:usort([Node | Without]) end,
+    {noreply, who_is_well(S#state{masters = Rest, without = None})};
+handle_info({has_master, Node}, #state{without = Without} = S) -> {noreply, who_is_well(S#state{without = Without -- [Node]})}.
 
-tick(#state{options = #{tick_ms := Ms}, lost = Lost} = S) ->
+tick(#state{options = #{tick_ms := Ms}, lost = Lost, without = Without} = S) ->
     _ = erlang:send_after(Ms, self(), tick),
-    ok = tried([Node || Node <- Lost, lists:member(Node, atoll:members())]),
+    Members = atoll:members(),
+    ok = tried([Node || Node <- Lost, lists:member(Node, Members)]),
+    ok = looked_for([Node || Node <- Without, lists:member(Node, Members)]),
     {ok, Ring} = ring_view:ring(),
     ok = ring_gossip:put(ring_state:plan(node(), ring_view:up(), Ring)),
+    ok = ring_gossip:put([Piece || ring_master:vnodes() =:= [], Piece <- ring_state:out(node(), Ring)]),
     handed(who_is_well(S)).
 
 %% To connect may take long, and is no work of this process.
@@ -78,18 +94,38 @@ tried(Nodes) ->
     _ = [spawn(fun() -> net_kernel:connect_node(Node) end) || Node <- Nodes],
     ok.
 
-who_is_well(#state{lost = Lost} = S) ->
+%% What answers is there.
+looked_for(Nodes) ->
+    Self = self(),
+    _ = [
+        spawn(fun() ->
+            case rpc:call(Node, erlang, whereis, [ring_master], ?LOOK_MS) of
+                Pid when is_pid(Pid) -> Self ! {has_master, Node};
+                _ -> none
+            end
+        end)
+     || Node <- Nodes
+    ],
+    ok.
+
+who_is_well(S0) ->
     {ok, Ring} = ring_view:ring(),
-    Known = [Node || {Node, _} <- ring_state:members(Ring)],
-    ok = ring_view:set_up(lists:usort([node() | [Node || Node <- atoll:members() -- Lost, lists:member(Node, Known)]])),
+    Known = [Node || {Node, _} <- ring_state:members(Ring), Node =/= node()],
+    #state{lost = Lost, without = Without} = S = watching(Known, S0),
+    ok = ring_view:set_up(lists:usort([node() | [Node || Node <- atoll:members() -- (Lost ++ Without), lists:member(Node, Known)]])),
     S.
+
+%% Where there is a connection a monitor takes no time.
+watching(Known, #state{masters = Masters, without = Without} = S) ->
+    New = [Node || Node <- nodes(), lists:member(Node, Known), not lists:member(Node, Without), not lists:member(Node, maps:values(Masters))],
+    S#state{masters = maps:merge(Masters, maps:from_list([{monitor(process, {ring_master, Node}), Node} || Node <- New]))}.
 
 %% Begins as many handoffs as there may be. A partition that has never run here has arrived with that.
 handed(S0) ->
     {ok, Ring} = ring_view:ring(),
     #state{options = #{handoffs := Most}, handoffs = Handoffs, passing = Passing} = S = turned(Ring, S0),
     Running = ring_master:vnodes(),
-    ok = nothing_to_hand(Ring, [P || {{_, P}, _} <- Running]),
+    ok = nothing_to_hand(Ring, [P || {{_, P}, _} <- Running], S),
     Busy = [{Module, P} || {Module, P, _, _} <- maps:values(Handoffs)] ++ maps:keys(Passing),
     Due = [
         {Module, P, As, To, Pid}
@@ -113,10 +149,15 @@ turned(Ring, #state{passing = Passing} = S) ->
     _ = [ok = ring_master:drop(Module, P) || {Module, P} <- Turned],
     S#state{passing = maps:without(Turned, Passing)}.
 
-nothing_to_hand(Ring, Running) ->
+%% Of what does not run there may be something on the disk: its process has crashed.
+nothing_to_hand(Ring, Running, #state{options = Options}) ->
     case [P || P <- maps:keys(ring_state:pending(Ring)), ring_state:owner(P, Ring) =:= node(), not lists:member(P, Running)] of
         [] -> ok;
-        Arrived -> ring_gossip:put([ring_state:arrived(lists:sort(Arrived), Ring)])
+        Stopped ->
+            Kept = [Id || {_, P} = Id <- ring_kvs_vnode:kept(Options), lists:member(P, Stopped)],
+            ok = ring_master:restore(Kept),
+            Arrived = lists:sort(Stopped -- [P || {_, P} <- Kept]),
+            ring_gossip:put([ring_state:arrived(Arrived, Ring) || Arrived =/= []])
     end.
 
 %% All that runs of a partition has to be there before it counts as arrived.

@@ -89,9 +89,9 @@ are_nodes(Nodes) -> is_list(Nodes) andalso lists:all(fun is_atom/1, Nodes) andal
 -spec format_error(error()) -> unicode:chardata().
 format_error({bad_option, Key, Must}) -> io_lib:format("The setting ~0tp of ring ~ts.", [Key, Must]).
 
-%% @doc Makes them those of this node, with the count of its requests.
+%% @doc Makes them those of this node, with two counts of its requests.
 -spec install(options()) -> ok.
-install(Options) -> persistent_term:put(?MODULE, {Options, atomics:new(1, [])}).
+install(Options) -> persistent_term:put(?MODULE, {Options, atomics:new(2, [])}).
 
 %% @doc There is no ring here any longer.
 -spec uninstall() -> ok.

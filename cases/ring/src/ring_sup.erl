@@ -14,15 +14,18 @@ start_link(Options) -> supervisor:start_link({local, ?MODULE}, ?MODULE, Options)
 init(#{nodes := Nodes, partitions := Partitions, copies := Copies} = Options) ->
     ok = ring_view:new(),
     ok = ring_master:new(),
+    ok = ring_lanes:new(),
     Ring = case lists:member(node(), Nodes) of
         true -> ring_state:new(Partitions, Copies, Nodes);
         false -> ring_state:empty(Partitions, Copies)
     end,
     Child = fun(Module, Args) -> #{id => Module, start => {Module, start_link, Args}} end,
     {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, [
+        Child(ring_lanes, [Options]),
         ring_gossip:child_spec(Ring),
         (Child(ring_vnode_sup, []))#{type => supervisor, shutdown => infinity},
-        Child(ring_master, []),
+        Child(ring_master, [])
+    ] ++ ring_inbox:child_specs() ++ [
         Child(ring_manager, [Options]),
         Child(ring_entropy, [Options])
     ]}}.

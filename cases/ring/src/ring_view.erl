@@ -4,7 +4,7 @@
 %% The gossip writes the first ({@link ring_gossip}), the manager the second ({@link ring_manager}). The table belongs to the supervisor, so it outlives both.
 -module(ring_view).
 
--export([new/0, install/1, ring/0, owner/1, set_up/1, up/0, is_up/1, preflist/2, count/1, count/2, counts/0]).
+-export([new/0, install/1, ring/0, owner/1, set_up/1, up/0, is_up/1, preflist/2, owners/2, count/1, count/2, counts/0]).
 
 -define(COUNTS, [handed, taken, repaired, exchanged, differing, lost_vnodes, overloaded, misrouted]).
 
@@ -71,6 +71,12 @@ preflist(Key, N) ->
     catch
         error:badarg -> none
     end.
+
+%% @doc How many nodes have this partition and those that follow it, so many in all.
+-spec owners(ring_hash:partition(), N :: pos_integer()) -> pos_integer().
+owners(Partition, N) ->
+    [{partitions, Count}] = ets:lookup(?MODULE, partitions),
+    length(lists:usort([owner(P) || P <- ring_hash:successors(Partition, N, Count)])).
 
 %% @doc Counts something that has happened.
 -spec count(atom()) -> ok.

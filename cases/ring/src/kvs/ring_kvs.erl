@@ -2,29 +2,31 @@
 %% @doc The key-value store on the ring: keys and values are any terms, and each key has N copies.
 %%
 %% A value is written over what its writer has seen: who reads a key gets a *context* with its values, and gives that along with the next value. Without one, or with one that is older than what another writer has
-%% written meanwhile, both values stay side by side, and the next reader gets both. With `versions' set to `last' the value that was written last is the only one, by the
-%% clocks of the nodes: what another one has written meanwhile is lost, and nobody is told.
+%% written meanwhile, both values stay side by side, and the next reader gets both. With `versions' set to `last' there is one: that which the key's first partition was given last, and of two that
+%% different partitions were given, while a node was lost, the later one by the clocks of the nodes. What another one has written meanwhile is lost, and nobody is told.
 %%
-%% Promised: a value that was acknowledged is on W nodes, and is there until somebody writes who has seen it. That holds as long as of these W nodes one is left that has it: with the store `dets' after any kill, with
+%% Promised: a value that was acknowledged is on W nodes, or on all that have a copy where these are fewer, and is there until somebody writes who has seen it. That holds as long as of these W nodes one is left that has it: with the store `dets' after any kill, with
 %% `ets' as long as they are not all killed before the others have it. A read with `seen' is not older than that. Each error has a sentence.
 %%
 %% Not promised: that a write with an error was not done; done again, it stands twice side by side. That a read without `seen' has the value of the last
-%% write: while nodes are lost their partitions are kept by others. That a deleted key takes no place: a mark stays.
+%% write: while nodes are lost their partitions are kept by others. That keys/0 has all keys while a copy that was lost is filled again. That a deleted key takes no place: a mark stays.
 -module(ring_kvs).
 -compile({no_auto_import, [get/1, put/2]}).
 
--export([get/1, get/2, put/2, put/3, replace/2, delete/1, delete/2, keys/0, count/0, format_error/1]).
+-export([get/1, get/2, put/2, put/3, replace/2, delete/1, delete/2, join/2, keys/0, count/0, format_error/1]).
 
 -export_type([context/0, seen/0, error/0]).
 
 -type context() :: ring_dvv:context().
 %% What a reader has seen: for writing over it.
 
--type seen() :: ring_dvv:context().
-%% What a reader or a writer has seen: for reading what is not older. One can be joined with another ({@link ring_dvv:join/2}).
+-type seen() :: context() | {seen, ring_dvv:context()}.
+%% What a reader or a writer has seen: for reading what is not older. What a writer gets is good for that alone: he has not seen what stands beside his value. One can be joined with another ({@link join/2}).
 
 -type error() ::
     ring_coordinator:error()
+    %% A partition's store could not be opened.
+    | no_store
     %% So many values stand side by side that no more may.
     | {too_many_versions, pos_integer()}
     | {bad_option, term()}.
@@ -40,7 +42,7 @@ get(Key) -> get(Key, #{}).
 get(Key, How) ->
     case options(How) of
         {ok, #{read := Read, versions := Versions}} ->
-            case ring_coordinator:read(Key, #{module => ring_kvs_vnode, r => maps:get(r, How, Read), seen => maps:get(seen, How, #{})}) of
+            case ring_coordinator:read(Key, #{module => ring_kvs_vnode, r => maps:get(r, How, Read), seen => plain(maps:get(seen, How, #{}))}) of
                 {ok, Clock} -> shown(Versions, ring_dvv:values(Clock), ring_dvv:context(Clock));
                 {error, _} = Error -> Error
             end;
@@ -87,11 +89,18 @@ write(Key, Value, How) ->
         {ok, #{write := Write}} ->
             Stamped = {erlang:system_time(microsecond), Value},
             case ring_coordinator:write(Key, #{module => ring_kvs_vnode, w => maps:get(w, How, Write), value => Stamped, context => maps:get(context, How, #{})}) of
-                {written, Seen} -> {ok, Seen};
+                {written, Seen} -> {ok, {seen, Seen}};
                 {error, _} = Error -> Error
             end;
         {error, _} = Error -> Error
     end.
+
+plain({seen, Seen}) -> Seen;
+plain(Context) -> Context.
+
+%% @doc What both together have seen.
+-spec join(seen(), seen()) -> seen().
+join(A, B) -> {seen, ring_dvv:join(plain(A), plain(B))}.
 
 options(How) ->
     case ring_options:installed() of
@@ -104,7 +113,8 @@ options(How) ->
     end.
 
 is_right(Key, Value, N) when Key =:= r; Key =:= w -> is_integer(Value) andalso Value > 0 andalso Value =< N;
-is_right(Key, Value, _) when Key =:= seen; Key =:= context -> ring_dvv:is_context(Value);
+is_right(seen, Seen, _) -> ring_dvv:is_context(plain(Seen));
+is_right(context, Context, _) -> ring_dvv:is_context(Context);
 is_right(_, _, _) -> false.
 
 %% @doc All keys that have a value, in any order.
@@ -126,11 +136,14 @@ count() ->
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error({too_few, Answered, Needed}) -> io_lib:format("Of ~b partitions that were to answer ~b have.", [Needed, Answered]);
+format_error({too_few_nodes, Nodes, Needed}) -> io_lib:format("What has answered is on ~b nodes, and must be on ~b.", [Nodes, Needed]);
 format_error(older) -> "Nobody who answers has what the caller has seen.";
 format_error({lost, Node}) -> io_lib:format("The node ~ts was lost meanwhile; the value may be written, or not.", [Node]);
 format_error(overloaded) -> "There are as many requests as there may be.";
 format_error(no_ring) -> "This node is in no ring.";
+format_error(no_store) -> "The partition cannot keep anything: its node's log says why.";
 format_error(not_started) -> "The ring does not run on this node.";
 format_error({uncovered, Partition}) -> io_lib:format("No node that has the keys of partition ~b can be reached.", [Partition]);
 format_error({too_many_versions, N}) -> io_lib:format("~b values stand side by side, and no more may: read them, and write with the context.", [N]);
-format_error({bad_option, {Key, Value}}) -> io_lib:format("The option ~0tp cannot be ~0tP.", [Key, Value, 9]).
+format_error({bad_option, {Key, Value}}) -> io_lib:format("The option ~0tp cannot be ~0tP.", [Key, Value, 9]);
+format_error(Other) -> io_lib:format("A partition says ~0tP.", [Other, 9]).

@@ -14,7 +14,7 @@
 -record(kvs, {
     actor :: ring_dvv:actor(),
     store :: {module(), ring_store:store()},
-    %% `{{Of, Leaf, Key}, Hash}', in that order
+    %% `{{Of, Leaf, Key}, Hash}', in that order; the key as a binary, since 1 and 1.0 are two keys
     index :: ets:table(),
     trees = #{} :: #{ring_hash:partition() => ring_tree:tree()},
     delay_ms :: non_neg_integer()
@@ -46,7 +46,7 @@ init(Partition, #{delay_ms := DelayMs} = Options) ->
     Module = ring_store:module(Options),
     Store = Module:open(Partition, Options),
     Index = ets:new(ring_index, [ordered_set, private]),
-    Actor = {node(), Partition, erlang:system_time(microsecond), erlang:unique_integer([positive])},
+    Actor = {{node(), Partition}, {erlang:system_time(microsecond), erlang:unique_integer([positive])}},
     Empty = #kvs{actor = Actor, store = {Module, Store}, index = Index, delay_ms = DelayMs},
     {ok, Module:fold(fun(OfKey, Clock, Kvs) -> indexed(OfKey, ring_dvv:hash(Clock), Kvs) end, Empty, Store)}.
 
@@ -67,7 +67,7 @@ handle_command({update, OfKey, Stamped, Context}, #kvs{actor = Actor} = Kvs) ->
         N when N > ?MOST_VERSIONS -> {reply, {error, {too_many_versions, N - 1}}, [], Kvs};
         _ ->
             Seen = maps:with([Actor], ring_dvv:context(After)),
-            {reply, {ok, After, Seen}, [OfKey], written(OfKey, After, Kvs)}
+            {reply, {ok, ring_dvv:without_newest(Actor, After), Seen}, [OfKey], written(OfKey, After, Kvs)}
     end;
 handle_command({merge, OfKey, Clock}, Kvs) ->
     ok = delayed(Kvs),
@@ -80,7 +80,7 @@ handle_command({branches, Of}, Kvs) ->
 handle_command({leaves, Of, Branches}, Kvs) ->
     {reply, ring_tree:leaves(Branches, tree(Of, Kvs)), [], Kvs};
 handle_command({keys, Of, Leaves}, #kvs{index = Index} = Kvs) ->
-    {reply, lists:append([ets:select(Index, [{{{Of, Leaf, '$1'}, '$2'}, [], [{{'$1', '$2'}}]}]) || Leaf <- Leaves]), [], Kvs}.
+    {reply, [{binary_to_term(Key), Hash} || Leaf <- Leaves, [Key, Hash] <- ets:match(Index, {{Of, Leaf, '$1'}, '$2'})], [], Kvs}.
 
 %% As the paper's store, which takes its time.
 delayed(#kvs{delay_ms = 0}) -> ok;
@@ -96,9 +96,10 @@ read(OfKey, #kvs{store = {Module, Store}}) ->
 
 merged(OfKey, Clock, Kvs) ->
     Before = read(OfKey, Kvs),
-    case ring_dvv:merge(Before, Clock) of
-        Before -> {false, Kvs};
-        After -> {true, written(OfKey, After, Kvs)}
+    After = ring_dvv:merge(Before, Clock),
+    case ring_dvv:is_same(Before, After) of
+        true -> {false, Kvs};
+        false -> {true, written(OfKey, After, Kvs)}
     end.
 
 written(OfKey, Clock, #kvs{store = {Module, Store}} = Kvs) ->
@@ -106,7 +107,7 @@ written(OfKey, Clock, #kvs{store = {Module, Store}} = Kvs) ->
     indexed(OfKey, ring_dvv:hash(Clock), Kvs).
 
 indexed({Of, Key}, Hash, #kvs{index = Index, trees = Trees} = Kvs) ->
-    Place = {Of, ring_tree:leaf(Key), Key},
+    Place = {Of, ring_tree:leaf(Key), term_to_binary(Key)},
     Before = case ets:lookup(Index, Place) of [{_, Old}] -> Old; [] -> 0 end,
     true = ets:insert(Index, {Place, Hash}),
     Kvs#kvs{trees = Trees#{Of => ring_tree:change(Key, Before, Hash, tree(Of, Kvs))}}.
@@ -120,7 +121,8 @@ living(Partitions, #kvs{index = Index} = Kvs) ->
     [
         Key
      || Of <- Partitions,
-        Key <- ets:select(Index, [{{{Of, '_', '$1'}, '_'}, [], ['$1']}]),
+        [Place] <- ets:match(Index, {{Of, '_', '$1'}, '_'}),
+        Key <- [binary_to_term(Place)],
         lists:any(fun({_, Value}) -> Value =/= deleted end, ring_dvv:values(read({Of, Key}, Kvs)))
     ].
 
@@ -133,8 +135,9 @@ items(After, {Count, Bytes}, #kvs{index = Index} = Kvs) ->
 gathered('$end_of_table', Last, _, _, _, Items) -> {lists:reverse(Items), Last};
 gathered(_, Last, Count, Bytes, _, Items) when Count =:= 0; Bytes =< 0 -> {lists:reverse(Items), Last};
 gathered({Of, _, Key} = Place, _, Count, Bytes, #kvs{index = Index} = Kvs, Items) ->
-    Clock = read({Of, Key}, Kvs),
-    gathered(ets:next(Index, Place), Place, Count - 1, Bytes - erlang:external_size(Clock), Kvs, [{{Of, Key}, Clock} | Items]).
+    OfKey = {Of, binary_to_term(Key)},
+    Clock = read(OfKey, Kvs),
+    gathered(ets:next(Index, Place), Place, Count - 1, Bytes - erlang:external_size(Clock), Kvs, [{OfKey, Clock} | Items]).
 
 %% @private
 -spec items([of_key()], #kvs{}) -> [ring_vnode:item()].

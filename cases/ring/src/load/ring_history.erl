@@ -55,13 +55,21 @@ older(Events, Over) ->
     {Older, _} = lists:foldl(fun(Event, Acc) -> seen(Event, Acc, Over) end, {[], #{}}, Events),
     lists:reverse(Older).
 
-seen({write, Session, Key, Value, _, ok}, {Older, Known}, _) ->
-    {Older, known(Session, Key, [Value], Known)};
+%% Of what a session knows that is kept which stands over the rest.
+seen({write, Session, Key, Value, _, ok}, {Older, Known}, Over) ->
+    Beside = unreached(Key, [Value], maps:get({Session, Key}, Known, []), Over),
+    {Older, Known#{{Session, Key} => [Value | Beside]}};
 seen({write, _, _, _, _, unknown}, Acc, _) ->
     Acc;
 seen({read, Session, Key, Values}, {Older, Known}, Over) ->
-    Reached = reached(Key, Values, Over),
-    Lacks = [{Session, Key, Value} || Value <- maps:get({Session, Key}, Known, []), not is_map_key(Value, Reached)],
-    {lists:sublist(Lacks, 1) ++ Older, known(Session, Key, Values, Known)}.
+    Lacks = unreached(Key, Values, maps:get({Session, Key}, Known, []), Over),
+    {[{Session, Key, Value} || Value <- lists:sublist(Lacks, 1)] ++ Older, Known#{{Session, Key} => Values ++ Lacks}}.
 
-known(Session, Key, Values, Known) -> Known#{{Session, Key} => lists:usort(Values ++ maps:get({Session, Key}, Known, []))}.
+%% Which of these the values do not stand over. A history has very many values of a key, and what is looked for is near.
+unreached(Key, Values, Wanted, Over) -> unreached(Key, Values, Wanted -- Values, Over, maps:from_keys(Values, true)).
+
+unreached(_, _, [], _, _) -> [];
+unreached(_, [], Wanted, _, _) -> Wanted;
+unreached(Key, Values, Wanted, Over, Seen) ->
+    Next = [Value || Value <- lists:usort(lists:append([maps:get({Key, Of}, Over, []) || Of <- Values])), not is_map_key(Value, Seen)],
+    unreached(Key, Next, Wanted -- Next, Over, maps:merge(Seen, maps:from_keys(Next, true))).

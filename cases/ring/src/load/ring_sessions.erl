@@ -55,8 +55,8 @@ wrote(Session, Key, Values, Context, Node, Options, Seen, N, Told) ->
     Id = {Session, N},
     Write = fun(Is) -> {write, Session, Key, Id, ids(Values), Is} end,
     case ask(Node, put, [Key, {Id, rand:bytes(maps:get(bytes, Options, 10))}, #{context => Context}]) of
-        {ok, Own} -> {ring_dvv:join(ring_dvv:join(Seen, Context), Own), noted(Write(ok), Told)};
-        {error, _} -> {ring_dvv:join(Seen, Context), failed(noted(Write(unknown), Told))}
+        {ok, Own} -> {ring_kvs:join(ring_kvs:join(Seen, Context), Own), noted(Write(ok), Told)};
+        {error, _} -> {ring_kvs:join(Seen, Context), failed(noted(Write(unknown), Told))}
     end.
 
 ids(Values) -> [Id || {Id, _} <- Values].

@@ -6,7 +6,7 @@
 %% Source: Karger and others, Consistent Hashing and Random Trees (1997); DeCandia and others, Dynamo (2007), section 6.2, strategy 3.
 -module(ring_hash).
 
--export([is_count/1, partition/2, range/2, successors/3, distance/3]).
+-export([is_count/1, partition/2, range/2, successors/3]).
 
 -export_type([partition/0, count/0]).
 
@@ -37,9 +37,3 @@ range(Partition, Count) ->
 %% @doc So many partitions in the order of the ring, this one first; each once at most.
 -spec successors(partition(), pos_integer(), count()) -> [partition(), ...].
 successors(Partition, N, Count) -> [(Partition + I) rem Count || I <- lists:seq(0, min(N, Count) - 1)].
-
-%% @doc How many steps lead from one partition to another, the shorter way round.
--spec distance(partition(), partition(), count()) -> non_neg_integer().
-distance(A, B, Count) ->
-    Steps = (A - B + Count) rem Count,
-    min(Steps, Count - Steps).

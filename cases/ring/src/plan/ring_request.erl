@@ -6,18 +6,24 @@
 %% than R until it does.
 %%
 %% A *write* goes to the first partition of the list, which orders it: it gives it a dot ({@link ring_dvv}). What comes of it goes to all others. The answer is `ok' when
-%% W have it.
+%% W have it. The value goes to each copy once, and does not come back from the first.
 %%
-%% Promised: one answer, and the state is over some time after it. An `ok' of a write says that W partitions have taken it. Not promised: that a write with another answer was not done.
+%% A node may have two of the partitions, where there are few nodes. So R and W are also a number of nodes: as many, or all that have the partitions where these are fewer.
+%%
+%% Promised: one answer, and the state is over some time after it. An `ok' of a write says that W partitions have taken it, on as many nodes. Not promised: that a write with another answer was not done.
 -module(ring_request).
 
 -export([read/4, write/4, handle/2]).
 
--export_type([request/0, event/0, effect/0, answer/0, error/0]).
+-export_type([request/0, event/0, effect/0, answer/0, error/0, need/0]).
+
+-type need() :: {Copies :: pos_integer(), Nodes :: pos_integer()}.
 
 -type error() ::
     %% So many have answered in time, of so many that must.
     {too_few, Answered :: non_neg_integer(), Needed :: pos_integer()}
+    %% Enough copies have, and all are with so many nodes, of so many that must.
+    | {too_few_nodes, non_neg_integer(), pos_integer()}
     %% Not one of those that answered knows what the caller has seen.
     | older
     %% The node that ordered a write is lost; it may have been done.
@@ -38,7 +44,7 @@
 -opaque request() :: #{
     kind := read | write,
     of_key := {ring_hash:partition(), Key :: term()},
-    need := pos_integer(),
+    need := need(),
     entries := [ring_preflist:entry()],
     %% Those of whom nothing was heard yet, and what others have said.
     waiting := [ring_preflist:entry()],
@@ -53,20 +59,31 @@
 }.
 
 %% @doc A read of a key of a partition, with its preference list.
--spec read({ring_hash:partition(), term()}, [ring_preflist:entry()], R :: pos_integer(), Seen :: ring_dvv:context()) -> {request(), [effect()]}.
-read(OfKey, Entries, R, Seen) ->
-    Request = (new(read, OfKey, Entries, R))#{waiting := Entries, seen := Seen},
+-spec read({ring_hash:partition(), term()}, [ring_preflist:entry()], need(), Seen :: ring_dvv:context()) -> {request(), [effect()]}.
+read(OfKey, Entries, Need, Seen) ->
+    Request = (new(read, OfKey, Entries, Need))#{waiting := Entries, seen := Seen},
     decided([{ask, Entry, {get, OfKey}} || Entry <- Entries], Request).
 
 %% @doc A write of a value by somebody who has seen that.
--spec write({ring_hash:partition(), term()}, {Value :: term(), ring_dvv:context()}, [ring_preflist:entry()], W :: pos_integer()) -> {request(), [effect()]}.
-write(OfKey, {Value, Context}, Entries, W) ->
-    case Entries of
-        [First | Others] when length(Entries) >= W ->
+-spec write({ring_hash:partition(), term()}, {Value :: term(), ring_dvv:context()}, [ring_preflist:entry()], need()) -> {request(), [effect()]}.
+write(OfKey, {Value, Context}, Entries, Need) ->
+    Request = new(write, OfKey, Entries, Need),
+    case {few(Entries, Need), Entries} of
+        {none, [First | Others]} ->
             Command = {update, OfKey, Value, Context},
-            {(new(write, OfKey, Entries, W))#{waiting := [First], next := Others, command := Command}, [{ask, First, Command}]};
-        _ -> answered({error, {too_few, length(Entries), W}}, new(write, OfKey, Entries, W))
+            {Request#{waiting := [First], next := Others, command := Command}, [{ask, First, Command}]};
+        {Few, _} -> answered({error, Few}, Request)
     end.
+
+%% What these are too few for.
+few(Entries, {Copies, Nodes}) ->
+    case {length(Entries), length(lists:usort([Node || {_, Node, _} <- Entries]))} of
+        {N, _} when N < Copies -> {too_few, N, Copies};
+        {_, N} when N < Nodes -> {too_few_nodes, N, Nodes};
+        _ -> none
+    end.
+
+few_got(Got, Need) -> few([Entry || {Entry, _} <- Got], Need).
 
 new(Kind, OfKey, Entries, Need) ->
     #{kind => Kind, of_key => OfKey, need => Need, entries => Entries, waiting => [], got => [], is_answered => false, seen => #{}, next => [], command => none, written => #{}}.
@@ -87,8 +104,10 @@ handle(timeout, Request) ->
 
 replied(Entry, {ok, Clock}, #{kind := read, got := Got} = Request) ->
     decided([], Request#{got := [{Entry, Clock} | Got]});
-replied(Entry, {ok, Clock, Seen}, #{kind := write, written := Written, entries := Entries, of_key := OfKey} = Request) when map_size(Written) =:= 0 ->
+replied(Entry, {ok, Sent, Seen}, #{kind := write, written := Written, entries := Entries, of_key := OfKey, command := {update, _, Value, _}} = Request) when map_size(Written) =:= 0 ->
     Others = lists:delete(Entry, Entries),
+    [Actor] = maps:keys(Seen),
+    Clock = ring_dvv:with_newest(Actor, Value, Sent),
     decided([{ask, Other, {merge, OfKey, Clock}} || Other <- Others], Request#{waiting := Others, got := [{Entry, taken}], written := Seen});
 replied(Entry, ok, #{kind := write, got := Got} = Request) ->
     decided([], Request#{got := [{Entry, taken} | Got]});
@@ -102,10 +121,10 @@ replied(_, {error, _}, Request) ->
 
 %% Whether it can be answered, and whether all that is left to do is done.
 decided(Effects, #{kind := write, got := Got, need := Need, waiting := Waiting, written := Written} = Request) ->
-    case {length(Got) >= Need, Waiting} of
-        {true, _} -> answered(Effects, {written, Written}, Request);
-        {false, []} -> answered(Effects, {error, {too_few, length(Got), Need}}, Request);
-        {false, _} -> {Request, Effects}
+    case {few_got(Got, Need), Waiting} of
+        {none, _} -> answered(Effects, {written, Written}, Request);
+        {Few, []} -> answered(Effects, {error, Few}, Request);
+        {_, _} -> {Request, Effects}
     end;
 decided(Effects, #{kind := read, is_answered := true, waiting := []} = Request) ->
     {Request, Effects ++ repairs(Request) ++ [over]};
@@ -113,11 +132,11 @@ decided(Effects, #{kind := read, is_answered := true} = Request) ->
     {Request, Effects};
 decided(Effects, #{kind := read, got := Got, need := Need, waiting := Waiting, seen := Seen} = Request) ->
     Merged = merged(Got),
-    Enough = length(Got) >= Need,
-    Answer = case {Enough, Enough andalso ring_dvv:covers(ring_dvv:context(Merged), Seen), Waiting} of
-        {true, true, _} -> {ok, Merged};
-        {true, false, []} -> {error, older};
-        {false, _, []} -> {error, {too_few, length(Got), Need}};
+    Few = few_got(Got, Need),
+    Answer = case {Few, Few =:= none andalso ring_dvv:covers(ring_dvv:context(Merged), Seen), Waiting} of
+        {none, true, _} -> {ok, Merged};
+        {none, false, []} -> {error, older};
+        {_, _, []} -> {error, Few};
         _ -> none
     end,
     case Answer of
@@ -133,4 +152,4 @@ merged(Got) -> lists:foldl(fun({_, Clock}, All) -> ring_dvv:merge(Clock, All) en
 
 repairs(#{got := Got, of_key := OfKey}) ->
     Merged = merged(Got),
-    [{tell, Entry, {merge, OfKey, Merged}} || {Entry, Clock} <- Got, Clock =/= Merged].
+    [{tell, Entry, {merge, OfKey, Merged}} || {Entry, Clock} <- Got, not ring_dvv:is_same(Clock, Merged)].

@@ -2,8 +2,8 @@
 %% @doc What all nodes of a ring agree on: who is in it, who has which partition, and which partitions are on their way. Pure.
 %%
 %% It is gossiped in small pieces ({@link ring_gossip}). Whatever pieces come in whatever order, however often, all nodes that have
-%% had the same ones have the same state: a member has a counter, and the higher one counts; of two plans the later one; and what
-%% has arrived is a set that belongs to one plan.
+%% had the same ones have the same state: a member has a counter, and the higher one counts, and of two with the same one the status that ends more; of two plans the later one; and what
+%% has arrived is a set that belongs to one plan. Nodes that begin with other settings have another first plan, and take the larger one, if they have as many partitions.
 %%
 %% A plan says who had each partition when it was made (`owners'), and who is to have it (`next'). Until a partition has
 %% arrived its old owner answers for it. Only the claimant makes plans, the first of the members that are well, and only
@@ -11,9 +11,9 @@
 %% two plans. One of them wins when they meet, and what stands elsewhere then is handed to its owner as hints are.
 -module(ring_state).
 
--export([new/3, empty/2, is_status/1, set_member/3, status_of/2, members/1, members/2, plan/3, arrived/2, apply/3]).
+-export([new/3, empty/2, is_status/1, set_member/3, status_of/2, members/1, members/2, plan/3, out/2, arrived/2, apply/3]).
 -export([owner/2, owners/1, pending/1, pending/2, target/3, is_settled/1, partitions/1, copies/1, claimant/2, epoch/1]).
--export([digest/1, since/2]).
+-export([digest/1, since/2, fits/3]).
 
 -export_type([ring/0, status/0, piece/0, digest/0]).
 
@@ -32,25 +32,28 @@
     copies := pos_integer(),
     members := #{node() => {Counter :: pos_integer(), status()}},
     %% Of the plan: the later one is the larger one. That of an empty ring has the epoch 0.
-    plan := {Epoch :: non_neg_integer(), Claimant :: atom()},
+    plan := plan(),
     owners := ring_claim:owners(),
     next := #{ring_hash:partition() => node()},
     arrived := ordsets:ordset(ring_hash:partition())
 }.
 
+-type plan() :: {Epoch :: non_neg_integer(), node() | none | {first, Settings :: non_neg_integer()}}.
+%% Its name.
+
 -type piece() ::
     {{member, node()}, {pos_integer(), status()}}
-    | {plan, {{non_neg_integer(), atom()}, Owners :: {tuple(), binary()}, Next :: [{ring_hash:partition(), node()}]}}
-    | {arrived, {{non_neg_integer(), atom()}, [ring_hash:partition()]}}.
+    | {plan, {plan(), Owners :: {tuple(), binary()}, Next :: [{ring_hash:partition(), node()}]}}
+    | {arrived, {plan(), [ring_hash:partition()]}}.
 %% What is told to others: a name, and a value.
 
--type digest() :: {[{node(), {pos_integer(), status()}}], {non_neg_integer(), atom()}, ordsets:ordset(ring_hash:partition())}.
+-type digest() :: {[{node(), {pos_integer(), status()}}], plan(), ordsets:ordset(ring_hash:partition())}.
 
 %% @doc The ring with which all of these nodes begin, each by itself and all with the same.
 -spec new(ring_hash:count(), Copies :: pos_integer(), [node(), ...]) -> ring().
 new(Partitions, Copies, Nodes) ->
     #{
-        partitions => Partitions, copies => Copies, members => maps:from_keys(Nodes, {1, valid}), plan => {1, first},
+        partitions => Partitions, copies => Copies, members => maps:from_keys(Nodes, {1, valid}), plan => {1, {first, erlang:phash2({Partitions, Copies, lists:sort(Nodes)})}},
         owners => ring_claim:claim(erlang:make_tuple(Partitions, none), Nodes, Copies), next => #{}, arrived => []
     }.
 
@@ -92,27 +95,21 @@ claimant(Up, Ring) ->
         [] -> none
     end.
 
-%% @doc What the claimant tells when something is to change, and nothing if not: a plan, and who is a member in full with it, or is out. While partitions
+%% @doc What the claimant tells when something is to change, and nothing if not: a plan, and who is a member in full with it. While partitions
 %% are on their way there is no new plan, unless one of the old is with, or on its way to, somebody who is gone.
 -spec plan(node(), [node()], ring()) -> [piece()].
 plan(Claimant, Up, #{copies := Copies} = Ring) ->
-    case claimant(Up, Ring) =:= Claimant of
-        false -> [];
-        true ->
-            Owners = owners(Ring),
-            Leaving = [Node || Node <- members([leaving], Ring), is_settled(Ring), not lists:member(Node, tuple_to_list(Owners))],
-            case [set_member(Node, gone, Ring) || Node <- Leaving] of
-                [_ | _] = Out -> Out;
-                [] -> planned(Claimant, Owners, members([joining, valid], Ring), Copies, Ring)
-            end
+    case {claimant(Up, Ring), members([joining, valid], Ring)} of
+        {Claimant, [_ | _] = Wanted} -> planned(Claimant, Wanted, Copies, Ring);
+        _ -> []
     end.
 
-planned(_, _, [], _, _) -> [];
-planned(Claimant, Owners, Wanted, Copies, Ring) ->
+planned(Claimant, Wanted, Copies, #{partitions := Count} = Ring) ->
+    Owners = owners(Ring),
     Known = [Node || {Node, _} <- members(Ring)],
     Has = lists:usort(tuple_to_list(Owners)),
     Orphaned = (Has ++ maps:values(pending(Ring))) -- Known =/= [],
-    IsNeeded = Has -- Wanted =/= [] orelse members([joining], Ring) =/= [],
+    IsNeeded = Has -- Wanted =/= [] orelse members([joining], Ring) =/= [] orelse length(Has) < min(Count, length(Wanted)),
     case (is_settled(Ring) andalso IsNeeded) orelse Orphaned of
         false -> [];
         true ->
@@ -123,6 +120,14 @@ planned(Claimant, Owners, Wanted, Copies, Ring) ->
             [{plan, {{epoch(Ring) + 1, Claimant}, pack(From), Next}} | [set_member(Node, valid, Ring) || Node <- members([joining], Ring)]]
     end.
 
+%% @doc What a node that is leaving tells when it has nothing left, neither partitions nor hints: then it is out.
+-spec out(node(), ring()) -> [piece()].
+out(Node, Ring) ->
+    case status_of(Node, Ring) =:= leaving andalso is_settled(Ring) andalso not lists:member(Node, tuple_to_list(owners(Ring))) of
+        true -> [set_member(Node, gone, Ring)];
+        false -> []
+    end.
+
 %% @doc The piece that says that these partitions have arrived.
 -spec arrived([ring_hash:partition()], ring()) -> piece().
 arrived(Partitions, #{plan := Plan}) -> {arrived, {Plan, Partitions}}.
@@ -130,9 +135,9 @@ arrived(Partitions, #{plan := Plan}) -> {arrived, {Plan, Partitions}}.
 %% @doc What a piece does; `same' if nothing. What nobody here can read does nothing.
 -spec apply(Name :: term(), Value :: term(), ring()) -> {changed, ring()} | same.
 apply({member, Node}, {Counter, Status}, #{members := Members} = Ring) ->
-    case {maps:get(Node, Members, {0, gone}) < {Counter, Status}, is_status(Status)} of
-        {true, true} -> {changed, Ring#{members := Members#{Node => {Counter, Status}}}};
-        _ -> same
+    case is_status(Status) andalso is_later({Counter, Status}, maps:get(Node, Members, {0, gone})) of
+        true -> {changed, Ring#{members := Members#{Node => {Counter, Status}}}};
+        false -> same
     end;
 apply(plan, {Plan, Packed, Next}, #{plan := {Epoch, _} = Known, partitions := Count} = Ring) when Plan > Known ->
     Owners = unpack(Packed),
@@ -147,6 +152,19 @@ apply(arrived, {Plan, Partitions}, #{plan := Plan, arrived := Arrived} = Ring) -
     end;
 apply(_, _, _) ->
     same.
+
+is_later({Counter, A}, {Counter, B}) -> ends(A) > ends(B);
+is_later({A, _}, {B, _}) -> A > B.
+
+ends(joining) -> 0;
+ends(valid) -> 1;
+ends(leaving) -> 2;
+ends(gone) -> 3.
+
+%% @doc Whether a piece can be of this ring: a plan has as many partitions, unless the ring is empty.
+-spec fits(Name :: term(), Value :: term(), ring()) -> boolean().
+fits(plan, {_, {_, Numbers}, _}, #{partitions := Count, plan := {Epoch, _}}) -> Epoch =:= 0 orelse byte_size(Numbers) =:= 2 * Count;
+fits(_, _, _) -> true.
 
 %% A node is an atom of thirty bytes, and there may be many thousand partitions.
 pack(Owners) ->
@@ -219,7 +237,7 @@ digest(#{members := Members, plan := Plan, arrived := Arrived}) -> {lists:sort(m
 -spec since(digest(), ring()) -> [piece()].
 since({Members, Plan, Arrived}, #{members := Own, plan := OwnPlan, arrived := OwnArrived} = Ring) ->
     Known = maps:from_list(Members),
-    [{{member, Node}, Is} || {Node, Is} <- lists:sort(maps:to_list(Own)), Is > maps:get(Node, Known, {0, gone})] ++
+    [{{member, Node}, Is} || {Node, Is} <- lists:sort(maps:to_list(Own)), is_later(Is, maps:get(Node, Known, {0, gone}))] ++
         case OwnPlan of
             Plan -> [{arrived, {Plan, New}} || [_ | _] = New <- [ordsets:subtract(OwnArrived, Arrived)]];
             _ when OwnPlan > Plan -> [told(Ring) | [{arrived, {OwnPlan, OwnArrived}} || OwnArrived =/= []]];

@@ -10,6 +10,9 @@
 
 -type of_key() :: {ring_hash:partition(), Key :: term()}.
 
+%% Whether it can be used with these settings; a sentence if not.
+-callback check(ring_options:options()) -> ok | {error, Sentence :: unicode:chardata()}.
+
 %% What was kept of this partition, or nothing.
 -callback open(ring_hash:partition(), ring_options:options()) -> store().
 

@@ -5,9 +5,28 @@
 -module(ring_store_dets).
 -behaviour(ring_store).
 
--export([open/2, get/2, put/3, fold/3, drop/1, close/1, kept/1]).
+-export([check/1, open/2, get/2, put/3, fold/3, drop/1, close/1, kept/1]).
 
 -define(END, ".dets").
+%% In it the number of partitions: with another one keys would be looked for elsewhere.
+-define(COUNT, "partitions").
+
+-spec check(ring_options:options()) -> ok | {error, Sentence :: unicode:chardata()}.
+check(#{partitions := Partitions} = Options) ->
+    File = filename:join(folder(Options), ?COUNT),
+    Is = integer_to_binary(Partitions),
+    case file:read_file(File) of
+        {ok, Is} -> ok;
+        {ok, Other} -> {error, io_lib:format("The folder ~ts holds a ring of ~ts partitions, and the setting partitions says ~b.", [folder(Options), Other, Partitions])};
+        {error, enoent} -> made(filelib:ensure_dir(File), File, Is);
+        {error, _} = Error -> made(Error, File, Is)
+    end.
+
+made(ok, File, Is) -> written(file:write_file(File, Is), File);
+made(Error, File, _) -> written(Error, File).
+
+written(ok, _) -> ok;
+written({error, Why}, File) -> {error, io_lib:format("The file ~ts cannot be written or read: ~ts.", [File, file:format_error(Why)])}.
 
 -spec open(ring_hash:partition(), ring_options:options()) -> {reference(), file:filename()}.
 open(Partition, Options) ->
@@ -44,4 +63,5 @@ close({Table, _}) -> ok = dets:close(Table).
 
 -spec kept(ring_options:options()) -> [ring_hash:partition()].
 kept(Options) ->
-    [list_to_integer(filename:basename(File, ?END)) || File <- filelib:wildcard("*" ++ ?END, folder(Options))].
+    Names = [filename:basename(File, ?END) || File <- filelib:wildcard("*" ++ ?END, folder(Options))],
+    [list_to_integer(Name) || Name <- Names, lists:all(fun(C) -> C >= $0 andalso C =< $9 end, Name)].

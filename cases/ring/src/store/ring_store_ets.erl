@@ -3,7 +3,10 @@
 -module(ring_store_ets).
 -behaviour(ring_store).
 
--export([open/2, get/2, put/3, fold/3, drop/1, close/1, kept/1]).
+-export([check/1, open/2, get/2, put/3, fold/3, drop/1, close/1, kept/1]).
+
+-spec check(ring_options:options()) -> ok.
+check(_) -> ok.
 
 -spec open(ring_hash:partition(), ring_options:options()) -> ets:table().
 open(_, _) -> ets:new(?MODULE, [set, private]).

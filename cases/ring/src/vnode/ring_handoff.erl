@@ -46,5 +46,6 @@ sent(Items, Module, Partition, Node) ->
         {ok, {error, overloaded}} ->
             receive after 10 -> ok end,
             sent(Items, Module, Partition, Node);
+        {ok, {error, Why}} -> exit({shutdown, Why});
         {error, Why} -> exit({shutdown, Why})
     end.

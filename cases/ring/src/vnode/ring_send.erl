@@ -1,6 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc How messages of partitions get to other nodes: by Erlang's own `!', or in a channel of Atoll's carrier, each partition with its own key there. So
-%% one partition's messages keep their order, and use the lanes of the channel side by side.
+%% @doc How messages of partitions get to other nodes: by Erlang's own `!', or in a channel of Atoll's carrier ({@link ring_lanes}).
 -module(ring_send).
 
 -export([command/4, reply/3, call/4]).
@@ -13,10 +12,10 @@
 -type role() :: primary | fallback | here.
 %% What the sender takes the node for, of that partition; `here' is for that node and no other, whoever owns the partition.
 
-%% @doc Sends a partition on a node a command, over the node's master.
+%% @doc Sends a partition on a node a command.
 -spec command(node(), {module(), ring_hash:partition(), role()}, Command :: term(), from()) -> ok.
 command(Node, {Module, Partition, Role}, Command, From) ->
-    to({ring_master, Node}, {command, Module, Partition, Role, Command, From}, Node, Partition).
+    to({ring_inbox:name(Partition), Node}, {command, Module, Partition, Role, Command, From}, Node, Partition).
 
 %% @doc Sends whoever asked a partition its reply.
 -spec reply(from(), node(), Reply :: term()) -> ok.
@@ -26,11 +25,9 @@ reply({Alias, Partition}, Node, Reply) -> to(Alias, {Alias, Partition, Reply}, N
 to(To, Message, Node, _) when Node =:= node() ->
     _ = To ! Message,
     ok;
-to(To, Message, _, Partition) ->
+to(To, Message, Node, Partition) ->
     case ring_options:installed() of
-        {#{channel := Channel}, _} when Channel =/= none ->
-            _ = atoll:send(To, Message, #{channel => Channel, key => Partition}),
-            ok;
+        {#{channel := Channel}, _} when Channel =/= none -> ring_lanes:send(Node, Partition, To, Message);
         _ ->
             _ = To ! Message,
             ok

@@ -3,8 +3,8 @@
 %%
 %% A module of this behaviour answers commands, and knows its *items*, each a key with something that can be merged with what stands
 %% elsewhere under the same key, in any order and more than once. With that the process hands the partition to another node while commands
-%% go on ({@link ring_handoff}): it gives items, keeps in mind which have changed meanwhile, and gives those again. For the last few, commands wait, some milliseconds; from then on all are passed on to
-%% the new node.
+%% go on ({@link ring_handoff}): it gives items, keeps in mind which have changed meanwhile, and gives those again. For the last few, commands wait, some milliseconds; from then on all are
+%% passed on to the new node.
 %%
 %% Promised: an item that a command had changed, and had said so, before the partition was handed over, is there when commands get there. If the other node is
 %% lost meanwhile all goes on here as before.
@@ -104,17 +104,24 @@ handle_call({items, After}, _, #state{module = Module, inner = Inner} = S) ->
     {reply, Module:items(After, ?PIECE, Inner), S};
 %% The last of them, if there are no more than one piece takes: then commands begin to wait.
 handle_call(changed, _, #state{module = Module, inner = Inner, changed = Changed} = S) ->
-    {Most, _} = ?PIECE,
-    {Now, Later} = lists:split(min(Most, map_size(Changed)), maps:keys(Changed)),
-    case Later of
-        [] -> {reply, {last, Module:items(Now, Inner)}, S#state{changed = #{}, waiting = [], waits = 0}};
-        _ -> {reply, {more, Module:items(Now, Inner)}, S#state{changed = maps:from_keys(Later, true)}}
+    {Items, Later} = piece(maps:next(maps:iterator(Changed)), Changed, ?PIECE, fun(Key) -> Module:items([Key], Inner) end),
+    case map_size(Later) of
+        0 -> {reply, {last, Items}, S#state{changed = Later, waiting = [], waits = 0}};
+        _ -> {reply, {more, Items}, S#state{changed = Later}}
     end;
 handle_call({handed, Node}, _, #state{worker = {_, Ref}} = S) ->
     true = demonitor(Ref, [flush]),
     {reply, ok, again(S#state{worker = none, passed_to = Node})};
 handle_call(look, _, #state{module = Module, inner = Inner, worker = Worker, passed_to = To} = S) ->
     {reply, (Module:size(Inner))#{is_empty => Module:is_empty(Inner), is_handed => Worker =/= none orelse To =/= none}, S}.
+
+%% So many of these keys at most, and not many more bytes than that; and those that are left.
+piece(none, Left, _, _) -> {[], Left};
+piece(_, Left, {Count, Bytes}, _) when Count =:= 0; Bytes =< 0 -> {[], Left};
+piece({Key, _, Keys}, Left, {Count, Bytes}, Item) ->
+    Items = Item(Key),
+    {More, Later} = piece(maps:next(Keys), maps:remove(Key, Left), {Count - 1, Bytes - erlang:external_size(Items)}, Item),
+    {Items ++ More, Later}.
 
 %% @private
 -spec handle_cast(term(), #state{}) -> no_return().
@@ -129,13 +136,27 @@ handle_info({'DOWN', Ref, process, _, _}, #state{worker = {_, Ref}} = S) ->
     {noreply, again(S#state{worker = none, changed = #{}})};
 handle_info(drop, #state{module = Module, inner = Inner} = S) ->
     ok = Module:drop(Inner),
+    ok = given_back(S),
     {stop, {shutdown, dropped}, S#state{inner = dropped}};
 handle_info({'EXIT', _, Why}, S) ->
     {stop, Why, S}.
 
+%% What was on its way here when the master was told.
+given_back(#state{module = Module, partition = Partition} = S) ->
+    receive
+        {command, Role, Command, From} ->
+            ok = ring_send:command(node(), {Module, Partition, Role}, Command, From),
+            given_back(S)
+    after 0 -> ok
+    end.
+
 again(#state{waiting = none} = S) -> S;
 again(#state{waiting = Waiting} = S) -> lists:foldl(fun came/2, S#state{waiting = none, waits = 0}, lists:reverse(Waiting)).
 
+%% What this node has handed to that one comes back to it, or goes on, by another plan, and not by these two.
+came({command, here, {take, _}, From}, #state{passed_to = To} = S) when To =/= none ->
+    ok = answer(From, {error, passing}),
+    counted(S);
 came({command, Role, Command, From}, #state{passed_to = To, module = Module, partition = P} = S) when To =/= none ->
     ok = ring_send:command(To, {Module, P, case Role of here -> here; _ -> fallback end}, Command, From),
     counted(S);
@@ -147,14 +168,27 @@ came(Command, #state{waiting = Waiting, waits = N} = S) when Waiting =/= none ->
 came({command, _, {coverage, Request, Partitions}, From}, #state{module = Module, inner = Inner} = S) ->
     ok = answer(From, Module:handle_coverage(Request, Partitions, Inner)),
     counted(S);
-came({command, _, {take, Items}, From}, #state{module = Module, inner = Inner} = S) ->
-    {Keys, Now} = Module:take(Items, Inner),
-    ok = answer(From, taken),
-    counted(changed(Keys, S#state{inner = Now}));
+came({command, _, {take, Items}, From}, #state{module = Module, partition = P, inner = Inner} = S) ->
+    case is_kept(P) of
+        true ->
+            {Keys, Now} = Module:take(Items, Inner),
+            ok = answer(From, taken),
+            counted(changed(Keys, S#state{inner = Now}));
+        false ->
+            ok = answer(From, {error, elsewhere}),
+            counted(S)
+    end;
 came({command, _, Command, From}, #state{module = Module, inner = Inner} = S) ->
     {reply, Reply, Keys, Now} = Module:handle_command(Command, Inner),
     ok = answer(From, Reply),
     counted(changed(Keys, S#state{inner = Now})).
+
+%% A node that has not heard of the plan yet by which it is to have a partition would take it for a hint, and hand it back while it comes.
+is_kept(P) ->
+    case ring_view:ring() of
+        {ok, Ring} -> P < ring_state:partitions(Ring) andalso case ring_state:target(P, node(), Ring) of {owner, _} -> false; _ -> true end;
+        none -> true
+    end.
 
 %% Only a handoff asks for it.
 changed(_, #state{worker = none} = S) -> S;
