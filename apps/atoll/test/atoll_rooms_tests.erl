@@ -39,8 +39,8 @@
     atoll_tsung => [atoll, atoll_bench, atoll_cli, atoll_cluster, atoll_view],
     atoll_benchmarks => [atoll, aco, adcounter, atoll_bench, atoll_chaos, atoll_cluster, atoll_crdt, atoll_scale, atoll_sim, debench, im, matchstream, orbit, ring, subscribers],
     atoll_cases => [atoll, aco, adcounter, atoll_bench, atoll_benchmarks, atoll_chaos, atoll_cli, atoll_cluster, atoll_deploy, atoll_scale, atoll_up, atoll_view, debench, im, matchstream, orbit, ring, subscribers],
-    atoll_load => [atoll, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, debench, matchstream, ring],
-    atoll_experiments => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, atoll_sim, im, matchstream, orbit]
+    atoll_load => [atoll, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, matchstream, ring],
+    atoll_experiments => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, atoll_load, atoll_sim, im, matchstream, orbit]
 }).
 
 %% What the library may call beside itself.

@@ -126,7 +126,8 @@ all() ->
         {"io", atoll_bench_io},
         {"matchstream", atoll_bench_matchstream},
         {"adcounter", atoll_bench_adcounter},
-        {"ring", atoll_bench_ring}
+        {"ring", atoll_bench_ring},
+        {"stores", atoll_load_bench}
     ].
 
 %% @doc The module of a benchmark.

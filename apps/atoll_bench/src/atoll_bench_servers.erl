@@ -4,8 +4,8 @@
 %% Each is looked at again and again: whether it works or could (`running', `runnable'), and how many messages wait for it. A server that is at work in nearly all looks, or for which messages wait on the average, is one
 %% behind which callers stand in a row: the load grows, and it does not. So Ghaffari and others found Riak's `rpc' server and its supervisors, by the times of their calls.
 %%
-%% Promised: nothing is asked of these processes, and no message is sent to them. Not promised: that of what has no name more is seen than the busiest process of each
-%% function that processes begin with.
+%% Promised: nothing is asked of these processes, and no message is sent to them. Not promised: to tell processes without a name apart. Of those that began with the same function the
+%% busiest one is shown.
 -module(atoll_bench_servers).
 
 -export([start/1, stop/0, merged/1, suspects/1, says/1, format/1]).

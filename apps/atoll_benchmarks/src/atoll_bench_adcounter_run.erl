@@ -10,15 +10,18 @@
 
 -type shape() :: #{nodes := pos_integer(), mode := adcounter:mode()}.
 
--type ready() :: #{cluster := atoll_cluster:cluster(), nodes := [node(), ...]}.
+-type ready() :: #{cluster := atoll_cluster:cluster(), mode := adcounter:mode(), nodes := [node(), ...]}.
 
 -define(CONTACTS, 3).
 %% What a node with one scheduler takes, its own pages and its share of the others: 30 MB of 60 nodes after three runs, and room for
 %% more.
 -define(NODE_MB, 40).
--define(CALL_MS, 30_000).
--define(SETTLE_MS, 120_000).
+%% Hundreds of nodes that load the same modules at once share the processors.
+-define(CALL_MS, 120_000).
+-define(SETTLE_MS, 300_000).
 -define(LOOK_MS, 100).
+%% A machine with other work to do may let all nodes wait.
+-define(SLACK_MS, 5000).
 %% Beside the time in which as many impressions are shown as were paid for.
 -define(PATIENCE_MS, 120_000).
 
@@ -38,21 +41,10 @@ enough(_, _) ->
 
 %% What the machine has, or less where a control group does not allow as much.
 available_mb() ->
-    case {kib("/proc/meminfo"), group_bytes()} of
+    case {atoll_cluster_os:available_memory(), group_bytes()} of
         {unknown, _} -> unknown;
-        {KiB, unknown} -> KiB div 1024;
-        {KiB, Bytes} -> min(KiB div 1024, Bytes div 1048576)
-    end.
-
-kib(File) ->
-    case file:read_file(File) of
-        {ok, Text} ->
-            case re:run(Text, "^MemAvailable:\\s*([0-9]+) kB$", [multiline, {capture, [1], binary}]) of
-                {match, [N]} -> binary_to_integer(N);
-                nomatch -> unknown
-            end;
-        {error, _} ->
-            unknown
+        {{ok, Bytes}, unknown} -> Bytes div 1048576;
+        {{ok, Bytes}, Allowed} -> min(Bytes, Allowed) div 1048576
     end.
 
 group_bytes() ->
@@ -78,7 +70,7 @@ start(#{nodes := Count, mode := Mode}, Further) ->
             Options = atoll_bench_nodes:options(adcounter:node_options(Mode, ?CONTACTS), Count),
             atoll_bench_nodes:start(maps:merge(Options, Further), fun(Cluster) ->
                 case settled(Count, Cluster) of
-                    ok -> {ok, #{cluster => Cluster, nodes => atoll_cluster:nodes(Cluster)}};
+                    ok -> {ok, #{cluster => Cluster, mode => Mode, nodes => atoll_cluster:nodes(Cluster)}};
                     {error, _} = Error -> Error
                 end
             end);
@@ -95,9 +87,9 @@ settled(Count, Cluster) ->
         [{_, {error, Reason}} | _] -> {error, atoll_cluster:format_error(Reason)}
     end.
 
-%% @doc One run with these settings; the first node is the server. The nodes can have another one after it.
+%% @doc One run with these settings; the first node is the server. The nodes can have another one after it. The result also says what waited for the server's replica, and what memory the nodes have.
 -spec run(ready(), adcounter_options:options()) -> {ok, adcounter_result:result()} | {error, unicode:chardata()}.
-run(#{cluster := Cluster, nodes := [Server | Clients]}, #{ads := Ads, budget := Budget, impression_ms := ImpressionMs} = Settings) ->
+run(#{cluster := Cluster, mode := Mode, nodes := [Server | Clients]}, #{ads := Ads, budget := Budget, impression_ms := ImpressionMs} = Settings) ->
     Count = length(Clients),
     atoll_bench_nodes:answer(fun() ->
         %% All end before one begins, that nobody gets what was.
@@ -108,21 +100,41 @@ run(#{cluster := Cluster, nodes := [Server | Clients]}, #{ads := Ads, budget := 
         _ = [started(Node, Answer) || {Node, Answer} <- all(Cluster, application, ensure_all_started, [adcounter])],
         ok = on(Cluster, Server, adcounter_server, open, []),
         Ms = 2 * Ads * Budget * ImpressionMs div Count + ?PATIENCE_MS,
+        ok = on(Cluster, Server, atoll_bench_servers, start, [Ms + ?CALL_MS]),
         Deadline = erlang:monotonic_time(millisecond) + Ms,
         _ = sure(atoll_bench_nodes:call(Cluster, Server, {adcounter_server, await}, [Ms], Ms + ?CALL_MS)),
         {EqualAt, Status} = until_equal(Cluster, Deadline),
         Reports = maps:from_list([{Node, on(Cluster, Node, adcounter_client, report, [])} || Node <- Clients]),
         DisabledAt = on(Cluster, Server, adcounter_server, disabled_at, []),
+        Servers = on(Cluster, Server, atoll_bench_servers, stop, []),
+        Memory = memory(Server, Cluster),
         _ = all(Cluster, application, stop, [adcounter]),
-        adcounter_result:new(Settings, Count, #{
+        Result = adcounter_result:new(Settings, Count, #{
             clients => [map_get(Node, Reports) || Node <- Clients],
             disabled_at => DisabledAt,
             equal_at => EqualAt,
             counts => [Counts || #{counts := Counts} <- Status],
             sent => [Sent || #{replica := #{sent := Sent}} <- Status],
-            counted => [Replica || #{replica := Replica} <- Status]
-        })
+            counted => [Replica || #{replica := Replica} <- Status],
+            hops => adcounter:hops(Mode, Count + 1),
+            slack_ms => ?SLACK_MS
+        }),
+        Result#{memory_mb => Memory, server => waited(Servers)}
     end).
+
+waited(Servers) ->
+    case [Server || #{name := adcounter_replica} = Server <- Servers] of
+        [Server] -> maps:remove(name, Server);
+        [] -> #{busy => 0.0, waiting => 0.0, waiting_max => 0}
+    end.
+
+memory(Server, Cluster) ->
+    #{nodes := Infos} = atoll_cluster:info(Cluster),
+    Known = [{Node, KiB / 1024} || #{node := Node, os_pid := OsPid} <- Infos, {ok, KiB} <- [atoll_bench_machine:pss_kib(OsPid)]],
+    case {Known, [MB || {Node, MB} <- Known, Node =/= Server]} of
+        {[{Server, Mb} | _], [_ | _] = Others} -> #{server => Mb, client => lists:sum(Others) / length(Others)};
+        _ -> #{}
+    end.
 
 started(_, {ok, _}) -> ok;
 started(Node, {error, {adcounter, {{bad_settings, Sentence}, {adcounter_app, start, _}}}}) -> throw({failed, [atom_to_list(Node), ": ", Sentence]});

@@ -53,7 +53,9 @@ run(#{nodes := Count, settings := #{ads := Ads, budget := Budget, impression_ms 
         equal_at => EqualAt,
         counts => [counts(Ads, Replica) || Replica <- Replicas],
         sent => [Sent || #{sent := Sent} <- Summaries],
-        counted => Summaries
+        counted => Summaries,
+        hops => adcounter:hops(map_get(mode, Shape), Count),
+        slack_ms => 0
     }).
 
 world([Server | _] = Names, #{mode := Mode, seed := Seed, settings := #{how := How, propagation_ms := Ms, buffer_max := Max} = Settings}) ->

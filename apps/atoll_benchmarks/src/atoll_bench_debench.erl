@@ -10,7 +10,7 @@
 %% </dl>
 %% Each node is a peer: its workers draw an operation and another node, and do it. So many
 %% operations begin on each node in a second, whatever becomes of the others, or, with `offered' 0,
-%% each when its worker's last has ended ({@link debench_pace}); what is offered is not known then, and
+%% each when its worker's last has ended ({@link atoll_bench_pace}); what is offered is not known then, and
 %% neither is which share of it is done. Of all operations, on any number of nodes and in both systems,
 %% `global' per cent are registrations,
 %% look-ups and removals of names that others see, a third each; the others are halves of
@@ -124,7 +124,7 @@ options(Point) -> maps:with([nodes, system, group_size], Point).
 round(#{seed := Seed} = State) ->
     case debench_cluster:run(State, load(State)) of
         {ok, Looks} ->
-            Merged = debench_window:merged([Look || {_, Look} <- Looks]),
+            Merged = atoll_bench_window:merged([Look || {_, Look} <- Looks]),
             {ok, measures(Merged, State), State#{seed := Seed + 1}};
         {error, _} = Error -> Error
     end.
@@ -148,7 +148,7 @@ load(#{nodes := Nodes, seed := Seed, global := Global, offered := Offered, syste
     }.
 
 %% @doc The measures of a window in which all nodes together have done that.
--spec measures(debench_peer:look(), #{window_ms := pos_integer(), offered := non_neg_integer(), _ => _}) ->
+-spec measures(atoll_bench_window:look(), #{window_ms := pos_integer(), offered := non_neg_integer(), _ => _}) ->
     #{atom() => atoll_bench:measure()}.
 measures(#{offered := Offered, completed := Completed, labels := Labels} = Look, #{window_ms := Window, offered := Rate}) ->
     Ok = lists:sum([N || {_, #{ok := N}} <- Labels]),

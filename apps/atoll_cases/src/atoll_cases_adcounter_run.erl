@@ -101,6 +101,12 @@ shown(#{shown := Shown, counted := Counted, sent := Sent, bytes := Bytes, bytes_
         ["sent, all", [kilobytes(Bytes), ", ", kilobytes(Most), " by one node at most"]],
         ["told what was known", atoll_cli_table:count(map_get(redundant, Replicas))],
         ["deltas forgotten, told anew", [atoll_cli_table:count(map_get(forgotten, Replicas)), ", ", atoll_cli_table:count(map_get(fallbacks, Replicas))]]
+    ] ++ [
+        ["waited for the server", [atoll_cli_table:count(Max), " messages at most, ", atoll_cli_table:decimal(Mean), " on the average; at work in ", atoll_cli_table:decimal(Busy), " % of all looks"]]
+     || #{server := #{busy := Busy, waiting := Mean, waiting_max := Max}} <- [Result]
+    ] ++ [
+        ["memory", [atoll_cli_table:decimal(Server), " MB the server, ", atoll_cli_table:decimal(Client), " MB a client"]]
+     || #{memory_mb := #{server := Server, client := Client}} <- [Result]
     ])),
     adcounter_result:judge(Result).
 

@@ -46,8 +46,8 @@ us(none) -> null;
 us(Ns) -> Ns / 1000.
 
 windows(Looks) ->
-    Before = [debench_window:outset(hd(Looks)) | lists:droplast(Looks)],
-    lists:zipwith(fun debench_window:between/2, Before, Looks).
+    Before = [atoll_bench_window:outset(hd(Looks)) | lists:droplast(Looks)],
+    lists:zipwith(fun atoll_bench_window:between/2, Before, Looks).
 
 window(#{elapsed_s := Elapsed, window_s := Length, successful := Ok, failed := Failed}) ->
     {[{elapsed_s, Elapsed}, {window_s, Length}, {successful, Ok}, {failed, Failed}]}.

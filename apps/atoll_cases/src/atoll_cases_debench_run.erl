@@ -23,7 +23,7 @@
 
 -type result() :: #{
     %% Of all nodes, one for each interval.
-    looks := [debench_peer:look(), ...],
+    looks := [atoll_bench_window:look(), ...],
     %% What became of the kills.
     chaos := atoll_chaos:result() | none
 }.
@@ -140,8 +140,8 @@ harmed(_Started, _Task, Fun) ->
     {Fun(), none}.
 
 say(Looks) ->
-    [Earlier, After] = case Looks of [Only] -> [debench_window:outset(Only), Only]; _ -> Looks end,
-    #{elapsed_s := Elapsed, window_s := Length, successful := Ok, failed := Failed} = debench_window:between(Earlier, After),
+    [Earlier, After] = case Looks of [Only] -> [atoll_bench_window:outset(Only), Only]; _ -> Looks end,
+    #{elapsed_s := Elapsed, window_s := Length, successful := Ok, failed := Failed} = atoll_bench_window:between(Earlier, After),
     atoll_cli_io:say_over(
         io_lib:format("~ts: ~ts operations a second, ~b failed, ~b workers started anew", [
             atoll_cli_table:seconds(round(1000 * Elapsed)),

@@ -110,6 +110,70 @@ a_buffer_is_bounded_by_bytes_too_test() ->
     ?assert(Forgotten >= 94),
     ?assert(equal(pass(20000, World))).
 
+%% A server of very many clients may come to nothing but reading: what waits for it must not grow with the time.
+who_does_not_answer_is_told_less_and_less_often_test_() ->
+    [
+        {atom_to_list(How), fun() ->
+            {S0, _} = atoll_crdt_replica_core:init(#{self => a, life => <<"a">>, seed => 1, options => #{how => How}}, 0),
+            {S1, _} = atoll_crdt_replica_core:handle({up, b}, 0, S0),
+            {S2, []} = atoll_crdt_replica_core:handle({message, b, {<<"b">>, {ack, <<"a">>, 0}}}, 0, S1),
+            {Silent, S3} = ticks(320, S2),
+            %% At once, and after 0, 1, 3, 7 and 15 intervals, and then after 31 each time.
+            ?assertEqual([1, 2, 4, 8, 16, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320], [N || {N, _} <- Silent]),
+            %% It answers the last thing that it was told, and is told all again.
+            {_, Last} = lists:last(Silent),
+            {S4, []} = atoll_crdt_replica_core:handle({message, b, {<<"b">>, {ack, <<"a">>, Last}}}, 0, S3),
+            ?assertMatch({[{1, _}], _}, ticks(1, S4)),
+            %% One that comes back on line too.
+            {S5, _} = atoll_crdt_replica_core:handle({message, b, {<<"b">>, hello}}, 0, S3),
+            ?assertMatch({[{1, _}], _}, ticks(1, S5))
+        end}
+     || How <- [state, delta, broadcast]
+    ].
+
+%% In which of so many intervals, each with a change, the neighbour is told something, and up to which number.
+ticks(Count, S0) ->
+    lists:foldl(
+        fun(N, {Told, S1}) ->
+            {S2, _} = atoll_crdt_replica_core:handle({call, me, {update, hits, gcounter, increment}}, 0, S1),
+            {S3, Effects} = atoll_crdt_replica_core:handle({timeout, tick}, 0, S2),
+            {Told ++ [{N, element(2, Body)} || {send, b, {_, Body}} <- Effects], S3}
+        end,
+        {[], S0},
+        lists:seq(1, Count)
+    ).
+
+%% A life is an entry, however often it has changed an object; whoever only reads it is none.
+an_object_grows_with_the_lives_that_changed_it_and_with_nothing_else_test() ->
+    Grown = fun(Lives, Changes) ->
+        lists:foldl(
+            fun(Life, {Counter, Set}) ->
+                lists:foldl(
+                    fun(N, {C, S}) ->
+                        {ok, C1, _} = atoll_crdt:update(increment, Life, C),
+                        {ok, S1, _} = atoll_crdt:update({add, N}, Life, S),
+                        {ok, S2, _} = atoll_crdt:update({remove, N}, Life, S1),
+                        {C1, S2}
+                    end,
+                    {Counter, Set},
+                    lists:seq(1, Changes)
+                )
+            end,
+            {atoll_crdt:new(gcounter), atoll_crdt:new(set)},
+            [<<Life:64>> || Life <- lists:seq(1, Lives)]
+        )
+    end,
+    Bytes = fun({Counter, Set}) -> {atoll_crdt:bytes(Counter), atoll_crdt:bytes(Set)} end,
+    {Empty, _} = Bytes(Grown(0, 0)),
+    {Once, OnceSet} = Bytes(Grown(100, 1)),
+    {Often, OftenSet} = Bytes(Grown(100, 100)),
+    %% A life is 8 bytes with 5 to say so, and its number 2, or 5 when that is large.
+    ?assertEqual(100 * 15, Once - Empty),
+    ?assertEqual(100 * 15, Often - Empty),
+    ?assertEqual(OnceSet, OftenSet),
+    {Twice, TwiceSet} = Bytes(Grown(200, 1)),
+    ?assertEqual({100 * 15, 100 * 15}, {Twice - Once, TwiceSet - OnceSet}).
+
 objects_are_bounded_and_another_type_is_refused_test() ->
     World = pass(5000, update(n2, a, gcounter, increment, cluster(3, #{how => state, objects_max => 2}))),
     State = atoll_sim_world:state(n1, crdt, World),
@@ -124,9 +188,31 @@ objects_are_bounded_and_another_type_is_refused_test() ->
     {Full, Two} = Ask({update, c, set, {add, 1}}, Two),
     ?assertEqual({error, {too_many_objects, 2}}, Full),
     %% From elsewhere too, and it is counted.
-    Told = {message, n2, {<<"life">>, {state, 0, [{a, atoll_crdt:new(set)}, {c, atoll_crdt:new(set)}]}}},
+    Told = {message, n2, {<<"life">>, {state, 0, [{b, atoll_crdt:new(gcounter)}, {c, atoll_crdt:new(set)}]}}},
     {After, []} = atoll_crdt_replica_core:handle(Told, 0, Two),
     ?assertMatch(#{refused := 2, objects := 2}, atoll_crdt_replica_core:summary(After)).
+
+%% Both have made it before they heard of each other: one of the two stays, on all, and nobody goes on about it.
+of_two_types_of_one_name_one_stays_everywhere_test_() ->
+    {timeout, 120, [{atom_to_list(How), fun() -> two_types(How) end} || How <- [state, delta, broadcast]]}.
+
+two_types(How) ->
+    Names = names(6),
+    {Here, There} = lists:split(3, Names),
+    Apart = pass(15000, set({partition, [Here, There]}, cluster(6, #{how => How}))),
+    Made = pass(5000, update(n6, x, set, {add, 1}, update(n1, x, gcounter, increment, Apart))),
+    ?assertEqual([{ok, 1}, {ok, [1]}], lists:usort([V || {_, V} <- values(x, Made)])),
+    {_, Healed} = await(fun(W) -> lists:usort([V || {_, V} <- values(x, W)]) =:= [{ok, [1]}] end, 40000, set(heal, Made)),
+    Quiet = pass(10000, Healed),
+    Told = fun(W) -> lists:sum([N || Node <- Names, {Kind, #{messages := N}} <- maps:to_list(maps:get(sent, summary(Node, W))), Kind =:= delta orelse Kind =:= state orelse Kind =:= wanted]) end,
+    Later = pass(60000, Quiet),
+    case How of
+        %% It says all each interval anyhow.
+        state -> ?assert(Told(Later) - Told(Quiet) =< 6 * 5 * 80);
+        _ -> ?assertEqual(Told(Quiet), Told(Later))
+    end,
+    {_, [{reply, me, Said} | _]} = atoll_crdt_replica_core:handle({call, me, {update, x, gcounter, increment}}, 0, atoll_sim_world:state(n1, crdt, Later)),
+    ?assertEqual({error, {other_type, x, set, gcounter}}, Said).
 
 %% By hand: one that lost its process is linked as before, and nobody says that a neighbour went.
 who_has_lost_its_objects_is_told_anew_test() ->

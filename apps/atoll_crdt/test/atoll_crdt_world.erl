@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% A simulated cluster whose nodes have an overlay and a replica: what the overlay says of neighbours and broadcasts goes to
-%% the replica, as `atoll_crdt_replica' does it.
+%% the replica, as `atoll_handler_process' does it.
 -module(atoll_crdt_world).
 -behaviour(atoll_sim_world).
 -behaviour(atoll_protocol).
@@ -68,6 +68,6 @@ done(link, {notify, {unreachable, _} = Notice}, Local) -> {[{overlay, {cast, Not
 done(overlay, {notify, {neighbour_up, Node}}, Local) -> {[{crdt, {cast, {neighbour, {up, Node}}}}], Local};
 done(overlay, {notify, {neighbour_down, Node, Why}}, Local) -> {[{crdt, {cast, {neighbour, {down, Node, Why}}}}], Local};
 done(overlay, {notify, {broadcast, _, {Name, Delta}}}, Local) -> {[{crdt, {cast, {told, Name, Delta}}}], Local};
-done(overlay, {notify, {missed, _, _}}, Local) -> {[{crdt, {cast, missed}}], Local};
+done(overlay, {notify, {missed, _, _}}, Local) -> {[{crdt, {cast, {missed, 0}}}], Local};
 done(crdt, {act, {broadcast, Payload}}, Local) -> {[{overlay, {cast, {broadcast, Payload}}}], Local};
 done(_, _, Local) -> {[], Local}.

@@ -69,6 +69,7 @@ all() ->
         atoll_experiment_matchstream,
         atoll_experiment_adcounter,
         atoll_experiment_ring,
+        atoll_experiment_stores,
         atoll_experiment_io,
         atoll_experiment_beyond
     ].

@@ -3,17 +3,28 @@
 %% does not ask Basho Bench for its settings.
 -module(atoll_load_driver).
 
--export([names/0, find/1, rules/1, prepare/2, new/3, run/5, terminate/3]).
+-export([names/0, find/1, rules/1, operations/1, prepare/2, new/3, run/5, terminate/3]).
 
--export_type([rule/0, where/0, answer/1]).
-
--type rule() :: {Key :: atom(), Default :: term(), Read :: fun((term()) -> {ok, term()} | error | {error, unicode:chardata()}), Must :: string()}.
+-export_type([store/0, where/0, answer/1]).
 
 -type where() ::
-    %% The workers run in this VM,
+    %% The workers run in this VM, whose memory the store is in;
     here
-    %% or on a node of a cluster; those with the store's processes are named.
-    | #{cluster := atoll_cluster:cluster(), node := node(), stores := [node()]}.
+    %% in this VM, or on other nodes of this machine, if there are to be some;
+    | anywhere
+    %% on other nodes, one at least, since this VM is none.
+    | elsewhere.
+
+-type store() :: #{
+    where := where(),
+    %% What the workers are told of it.
+    settings := #{atom() => term()},
+    stop := fun(() -> ok),
+    %% Called when a load begins.
+    begins => fun(() -> ok),
+    %% The nodes with its processes, if they are not in this VM.
+    stores => #{cluster := atoll_cluster:cluster(), nodes := [node(), ...]}
+}.
 
 -type answer(State) ::
     {ok, State}
@@ -29,15 +40,18 @@
 
 -callback run(Operation :: term(), atoll_load_keys:generator(), atoll_load_keys:generator(), State) -> answer(State).
 
-%% Keys of its own in the configuration.
--callback rules() -> [rule()].
+%% The operations that it has; one that does not say takes any.
+-callback operations() -> [atom(), ...].
 
-%% Starts the store that it loads, whose owner is the caller; what the workers are told of it, and how it is taken down.
--callback prepare(Settings :: #{atom() => term()}) -> {ok, #{where := where(), settings := #{atom() => term()}, stop := fun(() -> ok)}} | {error, Sentence :: unicode:chardata()}.
+%% Keys of its own in the configuration.
+-callback rules() -> [atoll_bench_config:rule()].
+
+%% Starts the store that it loads, whose owner is the caller.
+-callback prepare(Settings :: #{atom() => term()}) -> {ok, store()} | {error, Sentence :: unicode:chardata()}.
 
 -callback terminate(Reason :: term(), State :: term()) -> _.
 
--optional_callbacks([new/1, new/2, rules/0, prepare/1, terminate/2]).
+-optional_callbacks([new/1, new/2, operations/0, rules/0, prepare/1, terminate/2]).
 
 %% @doc Our own.
 -spec names() -> [{atom(), module()}].
@@ -71,15 +85,19 @@ has(Function, Arity, Module) ->
     erlang:function_exported(Module, Function, Arity).
 
 %% @doc Its own keys.
--spec rules(module()) -> [rule()].
+-spec rules(module()) -> [atoll_bench_config:rule()].
 rules(Driver) -> case has(rules, 0, Driver) of true -> Driver:rules(); false -> [] end.
 
+%% @doc Its operations.
+-spec operations(module()) -> [atom(), ...] | any.
+operations(Driver) -> case has(operations, 0, Driver) of true -> Driver:operations(); false -> any end.
+
 %% @doc Has it start its store.
--spec prepare(module(), #{atom() => term()}) -> {ok, #{where := where(), settings := #{atom() => term()}, stop := fun(() -> ok)}} | {error, unicode:chardata()}.
+-spec prepare(module(), #{atom() => term()}) -> {ok, store()} | {error, unicode:chardata()}.
 prepare(Driver, Settings) ->
     case has(prepare, 1, Driver) of
         true -> Driver:prepare(Settings);
-        false -> {ok, #{where => here, settings => Settings, stop => fun() -> ok end}}
+        false -> {ok, #{where => anywhere, settings => Settings, stop => fun() -> ok end}}
     end.
 
 %% @doc Begins a worker's part.

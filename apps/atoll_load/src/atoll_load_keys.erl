@@ -16,7 +16,7 @@
 %% Of Pareto's distribution: with this shape, and a fifth of the keys as its mean, four of five draws fall on the first fifth of the keys.
 -define(SHAPE, 1.5).
 -define(SHARE, 0.2).
-%% Values are parts of a block of bytes that is drawn once, so that to make them costs little.
+%% Values are parts of a block of bytes that is drawn once for all workers, so that to make them costs little.
 -define(BLOCK, 16_777_216).
 
 %% @doc Whether a term names a generator of keys; what is wrong is said after its name.
@@ -25,15 +25,12 @@ check_key({Kind, N}) when Kind =:= sequential_int; Kind =:= partitioned_sequenti
     positive(N);
 check_key({partitioned_sequential_int, Start, N}) when is_integer(Start), Start >= 0 ->
     positive(N);
-check_key({int_to_bin_bigendian, Of}) -> check_key(Of);
-check_key({int_to_bin_littleendian, Of}) -> check_key(Of);
-check_key({int_to_bin, Of}) -> check_key(Of);
-check_key({int_to_str, Of}) -> check_key(Of);
-check_key({str_to_bin, Of}) -> check_key(Of);
-check_key({base64, Of}) -> check_key(Of);
+check_key({Kind, Of}) when Kind =:= int_to_bin_bigendian; Kind =:= int_to_bin_littleendian; Kind =:= int_to_bin; Kind =:= int_to_str -> takes([integer], Of);
+check_key({str_to_bin, Of}) -> takes([text], Of);
+check_key({base64, Of}) -> takes([text, bytes], Of);
 check_key({crypto_hash, Hash, Of}) ->
     case lists:member(Hash, crypto:supports(hashs)) of
-        true -> check_key(Of);
+        true -> takes([text, bytes], Of);
         false -> {error, io_lib:format("has ~0tp, which is no hash", [Hash])}
     end;
 check_key({to_binstr, Format, Of}) when is_list(Format) -> check_key(Of);
@@ -43,7 +40,7 @@ check_key({concat_binary, A, B}) ->
         {ok, Error} -> Error;
         {Error, _} -> Error
     end;
-check_key({function, Module, Function, Args}) when is_atom(Module), is_atom(Function), is_list(Args) -> ok;
+check_key({function, Module, Function, Args}) when is_atom(Module), is_atom(Function), is_list(Args) -> is_there(Module, Function, Args);
 check_key(uuid_v4) -> ok;
 check_key({uuid_v4}) -> ok;
 check_key({file_line_bin, File}) when is_list(File) ->
@@ -54,7 +51,37 @@ check_key({file_line_bin, File}) when is_list(File) ->
 check_key(Other) -> unknown(Other).
 
 of_binaries(Text) when is_binary(Text) -> ok;
-of_binaries(Of) -> check_key(Of).
+of_binaries(Of) -> takes([bytes], Of).
+
+%% Whether a generator is one, and gives what goes on with it.
+takes(Kinds, Of) ->
+    case {check_key(Of), lists:member(gives(Of), [any | Kinds])} of
+        {ok, true} -> ok;
+        {ok, false} -> {error, io_lib:format("has ~0tP where one that gives ~ts must stand", [Of, 9, lists:join(" or ", [kind(Kind) || Kind <- Kinds])])};
+        {Error, _} -> Error
+    end.
+
+gives({Kind, _}) when Kind =:= int_to_bin_bigendian; Kind =:= int_to_bin_littleendian; Kind =:= int_to_bin; Kind =:= str_to_bin; Kind =:= base64; Kind =:= file_line_bin -> bytes;
+gives({Kind, _, _}) when Kind =:= crypto_hash; Kind =:= to_binstr; Kind =:= concat_binary -> bytes;
+gives({int_to_str, _}) -> text;
+gives({function, _, _, _}) -> any;
+gives(Uuid) when Uuid =:= uuid_v4; Uuid =:= {uuid_v4} -> bytes;
+gives(_) -> integer.
+
+kind(integer) -> "whole numbers";
+kind(text) -> "strings";
+kind(bytes) -> "binaries".
+
+%% They are called with the worker's number first.
+is_there(Module, Function, Args) ->
+    case code:ensure_loaded(Module) of
+        {module, Module} ->
+            case erlang:function_exported(Module, Function, 1 + length(Args)) of
+                true -> ok;
+                false -> {error, io_lib:format("has ~ts:~ts/~b, which is no function", [Module, Function, 1 + length(Args)])}
+            end;
+        {error, _} -> {error, io_lib:format("has the module ~ts, which is not found", [Module])}
+    end.
 
 positive(N) when is_integer(N), N > 0 -> ok;
 positive(N) -> {error, io_lib:format("has ~0tp, where a whole number above 0 must stand", [N])}.
@@ -68,7 +95,7 @@ check_value({fixed_char, N}) -> in_size(N);
 check_value({uniform_int, N}) -> positive(N);
 check_value({exponential_bin, Least, Mean}) -> sizes(Least, Mean);
 check_value({uniform_bin, Least, Most}) -> sizes(Least, Most);
-check_value({function, Module, Function, Args}) when is_atom(Module), is_atom(Function), is_list(Args) -> ok;
+check_value({function, Module, Function, Args}) when is_atom(Module), is_atom(Function), is_list(Args) -> is_there(Module, Function, Args);
 check_value(Other) -> unknown(Other).
 
 in_size(N) when is_integer(N), N >= 0, N =< ?BLOCK -> ok;
@@ -139,18 +166,23 @@ uuid() ->
     <<A:48, _:4, B:12, _:2, C:62>> = rand:bytes(16),
     <<A:48, 4:4, B:12, 2:2, C:62>>.
 
-%% @doc A generator of values.
--spec value(term()) -> generator().
-value({fixed_bin, N}) -> bytes(fun() -> N end, N);
-value({fixed_char, N}) ->
+%% @doc The generator of values of each worker, by its number. All take their values from one block.
+-spec value(term()) -> fun((Id :: pos_integer()) -> generator()).
+value({function, Module, Function, Args}) ->
+    fun(Id) -> apply(Module, Function, [Id | Args]) end;
+value(Term) ->
+    Generator = one_value(Term),
+    fun(_) -> Generator end.
+
+one_value({fixed_bin, N}) -> bytes(fun() -> N end, N);
+one_value({fixed_char, N}) ->
     %% Text that a line or a statement may hold.
-    Bytes = value({fixed_bin, (N + 1) div 2}),
+    Bytes = one_value({fixed_bin, (N + 1) div 2}),
     fun() -> binary:part(binary:encode_hex(Bytes()), 0, N) end;
-value({uniform_int, N}) -> fun() -> rand:uniform(N) end;
-value({uniform_bin, Least, Most}) -> bytes(fun() -> Least + rand:uniform(Most - Least + 1) - 1 end, Most);
-value({exponential_bin, Least, Mean}) ->
-    bytes(fun() -> min(?BLOCK, Least + trunc(-math:log(1 - rand:uniform()) * (Mean - Least))) end, 10 * Mean);
-value({function, Module, Function, Args}) -> apply(Module, Function, [1 | Args]).
+one_value({uniform_int, N}) -> fun() -> rand:uniform(N) end;
+one_value({uniform_bin, Least, Most}) -> bytes(fun() -> Least + rand:uniform(Most - Least + 1) - 1 end, Most);
+one_value({exponential_bin, Least, Mean}) ->
+    bytes(fun() -> min(?BLOCK, Least + trunc(-math:log(1 - rand:uniform()) * (Mean - Least))) end, 10 * Mean).
 
 bytes(Size, About) ->
     Block = rand:bytes(min(?BLOCK, max(4096, 2 * About))),

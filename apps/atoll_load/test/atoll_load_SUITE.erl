@@ -12,6 +12,7 @@
     redis_is_loaded_and_gone/1,
     mariadb_is_loaded_and_gone/1,
     a_service_over_http_is_loaded/1,
+    workers_on_other_nodes_are_counted_as_one_load/1,
     the_command_writes_its_files_and_names_what_is_wrong/1
 ]).
 
@@ -116,19 +117,36 @@ headers(Socket, Length) ->
         {ok, http_eoh} -> Length
     end.
 
+workers_on_other_nodes_are_counted_as_one_load(Config) ->
+    Of = fun(Terms) -> run(Config, [{driver, null}, {distribute_work, true}, {remote_nodes, [{localhost, one}, {localhost, two}]}, {concurrent, 5} | Terms]) end,
+    {#{get := #{ok := Ok, errors := []}}, #{looks := Looks}} = Of([{operations, [{get, 1}]}, {offered_load, 301}, {key_generator, {uniform_int, 9}}]),
+    %% 0.6 seconds of an open loop: 151 operations a second on one node and 150 on the other.
+    #{offered := Offered, shed := Shed} = lists:last(Looks),
+    ?assertEqual({91 + 90, 91 + 90}, {Ok + Shed, Offered}),
+    ?assert(length(Looks) >= 3),
+    %% What is in this VM's memory they cannot reach.
+    {ok, Ets} = atoll_load_config:check([{1, Term} || Term <- [{driver, ets}, {distribute_work, true}, {remote_nodes, [{localhost, one}]}]]),
+    {error, Sentence} = atoll_load:run(Ets, #{out => filename:join(?config(dir, Config), "none")}),
+    ?assertEqual("The store of this driver is in the command's own VM, where no remote_nodes reach it.", Sentence).
+
 the_command_writes_its_files_and_names_what_is_wrong(Config) ->
     Dir = ?config(dir, Config),
     File = filename:join(Dir, "ets.config"),
     ok = file:write_file(File, "{driver, ets}. {duration, 0.01}. {report_interval, 0.2}. {operations, [{get, 1}]}."),
     Out = filename:join(Dir, "out"),
     #{status := 0, stdout := Json} = atoll_cli_line:run(Dir, ["load", "run", File, "--out", Out, "--json"]),
-    #{<<"operations">> := #{<<"get">> := #{<<"ok">> := N, <<"errors">> := 0}}, <<"shed">> := 0} = atoll_cli_os:decode(Json),
+    #{<<"operations">> := #{<<"get">> := #{<<"ok">> := N, <<"errors">> := 0}}, <<"shed">> := 0, <<"offered">> := N, <<"errors">> := []} = atoll_cli_os:decode(Json),
     ?assert(N > 100),
     {ok, Files} = file:list_dir(Out),
     ?assertEqual(["errors.csv", "get_latencies.csv", "run.jsonl", "summary.csv"], lists:sort(Files)),
     %% What is there is not written over.
     #{status := 3, stderr := Exists} = atoll_cli_line:run(Dir, ["load", "run", File, "--out", Out]),
     ?assertMatch({_, _}, binary:match(Exists, <<"file already exists">>)),
+    %% Where there is no service all fails, and the reason is told; one worker takes none of those that come at once.
+    ok = file:write_file(File, "{driver, http}. {http_url, \"http://127.0.0.1:1/\"}. {duration, 0.005}. {offered_load, 500}."),
+    #{status := 1, stdout := Table, stderr := Failed} = atoll_cli_line:run(Dir, ["load", "run", File, "--out", filename:join(Dir, "none")]),
+    ?assertMatch({_, _}, binary:match(Table, <<"econnrefused, ">>)),
+    ?assertMatch({_, _}, binary:match(Failed, <<"no operation went well">>)),
     ok = file:write_file(File, "{driver, ets}.\n{duration, long}."),
     #{status := 2, stderr := Said} = atoll_cli_line:run(Dir, ["load", "run", File]),
     ?assertMatch({_, _}, binary:match(Said, <<"ets.config: line 2: duration must be a number of minutes above 0, at most a day, not long">>)).

@@ -25,6 +25,7 @@ run(Operation, Key, Value, {Id, N}) ->
     State = {Id, N + 1},
     case Operation of
         fail -> {error, {refused, Key(), Value()}, State};
+        slow_fail -> receive after 50 -> {error, slow, State} end;
         silent -> {silent, State};
         hang -> receive never -> {ok, State} end;
         stop -> {stop, enough};

@@ -28,15 +28,26 @@ what_is_counted_is_what_was_asked_and_weights_are_kept_test() ->
 
 the_files_have_what_was_counted_test() ->
     {{ok, Looks, whole}, Counts} = load([{operations, [{a, 3}, {fail, 1}]}, {offered_load, 500}], #{}),
-    Files = maps:from_list([{Name, unicode:characters_to_binary(Text)} || {Name, Text} <- debench_csv:files(Looks)]),
+    Files = maps:from_list([{Name, unicode:characters_to_binary(Text)} || {Name, Text} <- atoll_bench_csv:files(Looks)]),
     ?assertEqual(["a_latencies.csv", "errors.csv", "fail_latencies.csv", "summary.csv"], lists:sort(maps:keys(Files))),
     Rows = [[string:trim(Cell) || Cell <- string:lexemes(Row, ",")] || Row <- tl(string:lexemes(maps:get("summary.csv", Files), "\n"))],
     Sum = fun(N) -> lists:sum([binary_to_integer(lists:nth(N, Row)) || Row <- Rows]) end,
     #{a := A, fail := Failed} = Counts,
-    ?assertEqual({A + Failed, A, Failed}, {Sum(3), Sum(4), Sum(5)}),
-    ?assertEqual(<<"\"error\",\"count\"\n\"fail: refused\",\"", (integer_to_binary(Failed))/binary, "\"\n">>, maps:get("errors.csv", Files)),
-    %% Of an open loop all are begun that were to be.
-    ?assertEqual(150, A + Failed).
+    #{shed := Shed} = last(Looks),
+    ?assertEqual({150, A, Failed + Shed}, {Sum(3), Sum(4), Sum(5)}),
+    ?assertMatch({0, _}, binary:match(maps:get("errors.csv", Files), <<"\"error\",\"count\"\n\"fail: refused\",\"", (integer_to_binary(Failed))/binary, "\"\n">>)),
+    %% Of an open loop all are begun that were to be, or shed.
+    ?assertEqual(150, A + Failed + Shed).
+
+%% One worker that takes 50 ms for each of a hundred a second.
+what_fails_and_what_is_shed_is_told_test() ->
+    {{ok, Looks, whole}, #{slow_fail := N}} = load([{operations, [{slow_fail, 1}]}, {offered_load, 100}, {concurrent, 1}, {duration, 0.02}], #{}),
+    #{offered := Offered, shed := Shed, labels := [{slow_fail, #{ok := 0, failed := Failed}}]} = last(Looks),
+    ?assertEqual({120, N}, {Offered, atoll_histogram:count(Failed)}),
+    ?assertEqual(120, N + Shed),
+    ?assert(Shed > 50, Shed),
+    ?assert(atoll_histogram:min(Failed) >= 50_000_000),
+    #{shed := Shed, failed := 120} = atoll_bench_window:between(atoll_bench_window:outset(last(Looks)), last(Looks)).
 
 the_same_seed_asks_for_the_same_test() ->
     Keys = fun(Seed) -> _ = rand:seed(exsss, Seed), [(atoll_load_keys:key({uniform_int, 1000}, {1, 1}))() || _ <- lists:seq(1, 20)] end,
@@ -50,6 +61,39 @@ an_error_or_a_driver_ends_it_where_it_is_to_test() ->
 
 hooks_are_called_before_and_after_test() ->
     {{ok, _, whole}, #{hooked := 2}} = load([{operations, [{a, 1}]}, {mode, {rate, 50}}, {pre_hook, {atoll_load_probe, hooked}}, {post_hook, {atoll_load_probe, hooked}}], #{}).
+
+%% The benchmark
+
+point(Told) ->
+    Default = maps:from_list([{Name, hd(Values)} || #{name := Name, values := Values} <- atoll_load_bench:parameters()]),
+    maps:merge(Default#{seed => 1, keys => 20, seconds => 0.3, workers => 2, store => ets}, Told).
+
+a_round_measures_each_operation_and_leaves_no_table_test() ->
+    Of = fun(Told) ->
+        {ok, Begun} = atoll_load_bench:setup(point(Told)),
+        {ok, Measured, State} = atoll_load_bench:round(Begun),
+        ok = atoll_load_bench:teardown(State),
+        Measured
+    end,
+    #{ops_per_s := PerS, failed := Failed, shed := Shed, latency := #{count := N}, servers := Says} = Of(#{rate => 200}),
+    ?assert(PerS > 0 andalso PerS =< 250),
+    ?assert(N + round(60 * (Failed + Shed) / 100) =:= 60, {N, Failed, Shed}),
+    ?assert(is_binary(Says)),
+    %% Of a closed loop nothing is shed.
+    ?assertMatch(#{shed := 0.0, failed := 0.0}, Of(#{writes => 100})),
+    ?assertEqual([], [Table || Table <- ets:all(), ets:info(Table, name) =:= atoll_load_ets]).
+
+%% Each store has the same keys and values before the first round.
+all_keys_are_there_before_the_first_round_test() ->
+    {ok, #{started := #{store := #{settings := #{table := Table}}}} = Begun} = atoll_load_bench:setup(point(#{keys => 30, size => 7})),
+    ?assertEqual(lists:seq(0, 29), lists:sort([N || {<<N:32>>, <<_:7/binary>>} <- ets:tab2list(Table)])),
+    ok = atoll_load_bench:teardown(Begun).
+
+only_the_ring_has_nodes_and_loses_one_test() ->
+    {ok, Points} = atoll_bench:sweep(atoll_load_bench, #{nodes => [3, 6], kill => [0, 2], store => [ets, ring]}),
+    ?assertEqual([{ets, 3, 0}, {ring, 3, 0}, {ring, 3, 2}, {ring, 6, 0}, {ring, 6, 2}], lists:sort([{Store, Nodes, Kill} || #{store := Store, nodes := Nodes, kill := Kill} <- Points])),
+    ?assertMatch({error, _}, atoll_load_bench:check(point(#{store => ring, nodes => 2, kill => 1}))),
+    ?assertMatch({error, _}, atoll_load_bench:check(point(#{keys => 10000, size => 1000000}))).
 
 %% Nobody is left when the caller ends, whatever the workers wait for.
 workers_end_with_whoever_has_started_them_test() ->

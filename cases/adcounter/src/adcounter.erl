@@ -6,7 +6,7 @@
 %% `star' is the client-server topology, and any other one is peer to peer. {@link adcounter_program} says what the program does.
 -module(adcounter).
 
--export([node_options/2, read/1, change/1, status/0, await_members/2]).
+-export([node_options/2, hops/2, read/1, change/1, once/1, status/0, await_members/2]).
 
 -export_type([mode/0]).
 
@@ -19,6 +19,12 @@ node_options(Mode, Contacts) ->
 
 args(server, [Server | _]) -> ["-atoll", "overlay", "star", "-atoll", "overlay_options", text(#{servers => [Server]}), "-atoll", "contacts", text([Server])];
 args(peer, Contacts) -> ["-atoll", "overlay", "hyparview", "-atoll", "contacts", text(Contacts)].
+
+%% @doc Over how many connections news goes at most from a client to the server: over its own; or peer to peer, where each more reaches twice as many nodes at least, and two for views that
+%% are not as they should be.
+-spec hops(mode(), Nodes :: pos_integer()) -> pos_integer().
+hops(server, _) -> 1;
+hops(peer, Nodes) -> 2 + ceil(math:log2(Nodes)).
 
 text(Term) -> lists:flatten(io_lib:format("~0tp", [Term])).
 
@@ -35,6 +41,10 @@ read(Name) ->
 change(Changes) ->
     _ = [ok = atoll_crdt_replica:update(adcounter_replica, Name, Type, Operation) || {Name, Type, Operation} <- Changes],
     ok.
+
+%% @doc Takes the other notices of the same kind that wait for the caller: it is about to look what has come of all of them. So of many clients there is never more than one for an object.
+-spec once(Notice :: term()) -> ok.
+once(Notice) -> receive Notice -> once(Notice) after 0 -> ok end.
 
 %% @doc The count of each advertisement on this node, and what its replica counts ({@link atoll_crdt_replica:status/1}).
 -spec status() -> #{counts := [non_neg_integer()], replica := map()}.

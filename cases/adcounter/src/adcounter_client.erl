@@ -50,7 +50,8 @@ handle_info(show, #state{phone = Phone0} = State) ->
     end;
 handle_info(turn, State) ->
     {noreply, turned(State)};
-handle_info({atoll, adcounter_replica, {changed, {impressions, Ad}}}, #state{is_heavy = true} = State) ->
+handle_info({atoll, adcounter_replica, {changed, {impressions, Ad}}} = Notice, #state{is_heavy = true} = State) ->
+    ok = adcounter:once(Notice),
     ok = adcounter:change(adcounter_program:triggered(Ad, fun adcounter:read/1)),
     {noreply, State};
 handle_info({atoll, adcounter_replica, {changed, ads}}, #state{phone = Phone0} = State) ->

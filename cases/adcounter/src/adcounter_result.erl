@@ -17,7 +17,10 @@
     %% Of each node what its replica sent, by kind.
     sent := [#{atom() => #{messages | bytes := non_neg_integer()}}],
     %% What the replicas have counted.
-    counted := [#{atom() => non_neg_integer()}]
+    counted := [#{atom() => non_neg_integer()}],
+    %% Over how many neighbours news goes at most from the first to the last; and for how long a machine with other work to do may hold up all of it.
+    hops := pos_integer(),
+    slack_ms := non_neg_integer()
 }.
 
 -type result() :: #{
@@ -26,7 +29,7 @@
     counted := non_neg_integer() | differ,
     overcount := non_neg_integer(),
     overcount_percent := float(),
-    %% How many could be too many at most: those of all clients from the first budget's end to the last client's seeing it.
+    %% How many could be too many at most: those of all clients while the count goes to the server and the end comes back, each over so many neighbours.
     bound := non_neg_integer(),
     clients := pos_integer(),
     seen := non_neg_integer(),
@@ -40,20 +43,23 @@
     bytes := non_neg_integer(),
     bytes_max := non_neg_integer(),
     %% The sums of what replicas count: `merged', `redundant', `fallbacks', `forgotten', `unheard'.
-    replicas := #{atom() => non_neg_integer()}
+    replicas := #{atom() => non_neg_integer()},
+    %% Of real nodes: the memory of the server, and of a client on the average; and of the server's replica in which part of all looks it was at work, and how many messages
+    %% waited for it, on the average and at most.
+    memory_mb => #{server | client => float()},
+    server => #{busy := float(), waiting := float(), waiting_max := non_neg_integer()}
 }.
 
 -define(COUNTED, [merged, redundant, fallbacks, forgotten, unheard]).
 
 %% @doc Puts it together.
 -spec new(adcounter_options:options(), Clients :: pos_integer(), said()) -> result().
-new(#{ads := Ads, budget := Budget, impression_ms := ImpressionMs}, Clients, Said) ->
+new(#{ads := Ads, budget := Budget} = Settings, Clients, Said) ->
     #{clients := Of, disabled_at := DisabledAt, equal_at := EqualAt, counts := Counts, sent := Sent, counted := Counted} = Said,
     Times = lists:sort(lists:append([Shown || {Shown, _} <- Of])),
     Seen = [At || {_, At} <- Of, At =/= never],
     Same = lists:usort(Counts),
-    %% Of several advertisements the budgets end one after the other. None ends before so many were shown as one budget has.
-    First = nth(Budget, Times),
+    %% Of several advertisements the budgets end one after the other.
     Last = nth(Ads * Budget, Times),
     SeenAt = case length(Seen) of Clients -> lists:max(Seen); _ -> never end,
     {Over, Percent} =
@@ -66,7 +72,7 @@ new(#{ads := Ads, budget := Budget, impression_ms := ImpressionMs}, Clients, Sai
         counted => case Same of [Each1] -> lists:sum(Each1); _ -> differ end,
         overcount => Over,
         overcount_percent => Percent,
-        bound => bound(Clients, since(First, SeenAt), ImpressionMs),
+        bound => Ads * Clients * each(Settings, Said),
         clients => Clients,
         seen => length(Seen),
         disabled_ms => since(Last, DisabledAt),
@@ -85,9 +91,11 @@ since(never, _) -> never;
 since(_, never) -> never;
 since(From, To) -> max(0, To - From).
 
-%% A pause is three quarters of the interval at least.
-bound(_, never, _) -> 0;
-bound(Clients, Ms, ImpressionMs) -> Clients * (1 + ceil(Ms * 4 / (3 * ImpressionMs))).
+%% What a client shows while the news travels. A pause is three quarters of the interval at least; a replica tells what is new after five quarters of its own at most, and
+%% who is off line is so for one and a half times the mean at most.
+each(#{impression_ms := ImpressionMs, propagation_ms := PropagationMs, offline := Offline, offline_ms := OfflineMs}, #{hops := Hops, slack_ms := SlackMs}) ->
+    Away = case Offline of 0 -> 0; _ -> 3 * OfflineMs div 2 end,
+    1 + ceil((2 * Hops * (5 * PropagationMs div 4 + Away) + SlackMs) * 4 / (3 * ImpressionMs)).
 
 bytes(Kinds) -> lists:sum([Bytes || #{bytes := Bytes} <- maps:values(Kinds)]).
 

@@ -55,7 +55,8 @@ handle_cast(Message, _State) -> error({unknown, Message}).
 
 %% @private
 -spec handle_info({atoll, adcounter_replica, {changed, term()}}, #state{}) -> {noreply, #state{}}.
-handle_info({atoll, adcounter_replica, {changed, {impressions, Ad}}}, State) ->
+handle_info({atoll, adcounter_replica, {changed, {impressions, Ad}}} = Notice, State) ->
+    ok = adcounter:once(Notice),
     ok = adcounter:change(adcounter_program:triggered(Ad, fun adcounter:read/1)),
     {noreply, State};
 handle_info({atoll, adcounter_replica, {changed, ads}}, #state{disabled_at = never} = State) ->
@@ -63,7 +64,8 @@ handle_info({atoll, adcounter_replica, {changed, ads}}, #state{disabled_at = nev
         true -> {noreply, State#state{disabled_at = erlang:system_time(millisecond)}};
         false -> {noreply, State}
     end;
-handle_info({atoll, adcounter_replica, {changed, seen}}, State) ->
+handle_info({atoll, adcounter_replica, {changed, seen}} = Notice, State) ->
+    ok = adcounter:once(Notice),
     {noreply, told(State)};
 handle_info({atoll, adcounter_replica, {changed, _}}, State) ->
     {noreply, State}.

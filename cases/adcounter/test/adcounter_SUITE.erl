@@ -47,6 +47,9 @@ run(Told, Config) ->
     #{shown := Shown, counted := Shown, seen := N, clients := N, equal_ms := Ms} = Result,
     ?assert(is_integer(Ms)),
     ?assert(Shown >= map_get(budget, Settings)),
+    #{server := #{waiting_max := Waited}} = Result,
+    %% Of each client a few: they say no more before they are answered.
+    ?assert(Waited =< 8 * N, Waited),
     Result.
 
 with_states_all_is_counted_and_disabled(Config) ->

@@ -59,8 +59,8 @@ run(Started, #{delay_after_bench_finished := Delay} = Config, #{seed := Seed} = 
     end).
 
 %% @doc What all nodes together had done, at each look.
--spec merged([debench_cluster:looks(), ...]) -> [debench_peer:look(), ...].
-merged(Looks) -> [debench_window:merged([Look || {_, Look} <- Of]) || Of <- Looks].
+-spec merged([debench_cluster:looks(), ...]) -> [atoll_bench_window:look(), ...].
+merged(Looks) -> [atoll_bench_window:merged([Look || {_, Look} <- Of]) || Of <- Looks].
 
 %% @doc Writes what a run has done into a directory, which is there: a directory for each node and one
 %% for all of them, with the original's files, and `run.jsonl', which `atoll bench report' draws.
@@ -70,13 +70,13 @@ write(Dir, [First | _] = Looks, About) ->
     All = merged(Looks),
     Of = fun(Node) -> [proplists:get_value(Node, Look) || Look <- Looks] end,
     write_each(Dir, [{"aggregated", All} | [{atom_to_list(Node), Of(Node)} || {Node, _} <- First]], fun() ->
-        debench_record:write(filename:join(Dir, "run.jsonl"), All, About)
+        atoll_bench_record:write(filename:join(Dir, "run.jsonl"), All, About#{benchmark => <<"debench_run">>, summary => <<"a run of DE-Bench: what was done in each interval">>})
     end).
 
 write_each(_Dir, [], Last) ->
     Last();
 write_each(Dir, [{Name, Looks} | More], Last) ->
-    case debench_csv:write(filename:join(Dir, Name), debench_csv:files(Looks)) of
+    case atoll_bench_csv:write(filename:join(Dir, Name), atoll_bench_csv:files(Looks)) of
         ok -> write_each(Dir, More, Last);
         {error, _} = Error -> Error
     end.

@@ -35,7 +35,7 @@
 %% does not.
 -type ask() :: fun(({module(), atom()}, Args :: [term()], timeout()) -> atoll_bench_nodes:answer([{node(), term()}])).
 
--type looks() :: [{node(), debench_peer:look()}, ...].
+-type looks() :: [{node(), atoll_bench_window:look()}, ...].
 
 -define(BOOT_MS, 60000).
 -define(CALL_MS, 60000).

@@ -30,7 +30,7 @@
 -spec modules() -> [module(), ...].
 modules() ->
     [
-        debench_ballast, debench_choice, debench_fsm, debench_op, debench_pace, debench_peer, debench_sup,
+        debench_ballast, debench_choice, debench_fsm, debench_op, atoll_bench_pace, debench_peer, debench_sup,
         debench_system, debench_tally, debench_worker, atoll_histogram, atoll_bench_machine, atoll_bench_node,
         atoll_cluster_os, debench_guest
     ].

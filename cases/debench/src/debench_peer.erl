@@ -11,7 +11,7 @@
 -export([start_link/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
--export_type([load/0, look/0]).
+-export_type([load/0]).
 
 -type load() :: #{
     system := debench_system:system(),
@@ -22,7 +22,7 @@
     workers := pos_integer(),
     %% Operations that begin on this node in a second, from the start until so many
     %% milliseconds later, and since when they are measured.
-    rate := debench_pace:rate(),
+    rate := atoll_bench_pace:rate(),
     from_ms := non_neg_integer(),
     until_ms := pos_integer(),
     packet_size := pos_integer(),
@@ -30,21 +30,6 @@
     initial_global_size := non_neg_integer(),
     initial_active_process := non_neg_integer(),
     seed := integer()
-}.
-
--type look() :: #{
-    %% Since the start.
-    elapsed_ms := non_neg_integer(),
-    %% Workers that were started anew.
-    restarts := non_neg_integer(),
-    %% Operations that were to begin in the window so far.
-    offered := non_neg_integer(),
-    labels := [{Label :: atom(), debench_tally:of_label()}],
-    completed := non_neg_integer(),
-    shed := non_neg_integer(),
-    %% In the window, when it is over.
-    sent => non_neg_integer(),
-    cpu_us => non_neg_integer()
 }.
 
 %% So that the workers are there when it begins.
@@ -70,12 +55,12 @@ start(Load) ->
     end.
 
 %% @doc What the workers have done so far.
--spec look() -> look().
+-spec look() -> atoll_bench_window:look().
 look() -> gen_server:call(?MODULE, look, ?CALL_MS).
 
 %% @doc Waits until the load is over and all workers have ended, at most so long after its
 %% end.
--spec finish(GraceMs :: non_neg_integer()) -> look().
+-spec finish(GraceMs :: non_neg_integer()) -> atoll_bench_window:look().
 finish(GraceMs) ->
     #{left_ms := Left} = gen_server:call(?MODULE, left, ?CALL_MS),
     Timer = erlang:start_timer(max(0, Left) + GraceMs, self(), finish),
@@ -110,7 +95,7 @@ stop() ->
     end.
 
 %% @doc A load from its start to its stop.
--spec run(load(), GraceMs :: non_neg_integer()) -> {ok, look()} | {error, Reason :: term()}.
+-spec run(load(), GraceMs :: non_neg_integer()) -> {ok, atoll_bench_window:look()} | {error, Reason :: term()}.
 run(Load, GraceMs) ->
     case start(Load) of
         ok ->
@@ -152,7 +137,7 @@ start_link(Load) ->
     starts :: counters:counters_ref(),
     %% When the load has begun: in nanoseconds, and how it goes on.
     start_ns = 0 :: integer(),
-    pace = none :: debench_pace:pace() | none,
+    pace = none :: atoll_bench_pace:pace() | none,
     %% What was sent, and the processor time, when the window began; and within it.
     before = none :: {number(), non_neg_integer()} | none,
     used = #{} :: #{sent => number(), cpu_us => non_neg_integer()}
@@ -171,7 +156,7 @@ handle_call(begin_load, _From, #peer{load = Load, pace = none} = State) ->
     #{system := System, nodes := Nodes, transitive := Transitive, packet_size := Size} = Load,
     #{from_ms := From, until_ms := Until} = Load,
     StartMs = erlang:monotonic_time(millisecond) + ?AHEAD_MS,
-    Pace = debench_pace:new((maps:with([rate, from_ms, until_ms], Load))#{start_ns => StartMs * 1000000}),
+    Pace = atoll_bench_pace:new((maps:with([rate, from_ms, until_ms], Load))#{start_ns => StartMs * 1000000}),
     _ = erlang:start_timer(StartMs + From, self(), from, [{abs, true}]),
     _ = erlang:start_timer(StartMs + Until, self(), until, [{abs, true}]),
     Here = debench_system:here(System),
@@ -225,7 +210,7 @@ looked(#peer{pace = Pace, tally = Tally, starts = Starts, used = Used} = State) 
         (debench_tally:look(Tally))#{
             elapsed_ms => Elapsed,
             restarts => max(0, Started - Workers),
-            offered => debench_pace:offered(Pace, Elapsed)
+            offered => atoll_bench_pace:offered(Pace, Elapsed)
         },
         Used
     ).

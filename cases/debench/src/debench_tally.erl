@@ -11,7 +11,7 @@
 
 -export([new/1, drawn/2, record/5, shed/1, look/1]).
 
--export_type([tally/0, look/0, of_label/0]).
+-export_type([tally/0, look/0]).
 
 -record(tally, {
     labels :: #{atom() => {pos_integer(), atoll_histogram:hist()}},
@@ -20,17 +20,8 @@
 
 -opaque tally() :: #tally{}.
 
--type of_label() :: #{
-    latency := atoll_histogram:export(),
-    ok := non_neg_integer(),
-    %% By their reasons: of DE-Bench those of debench_op.
-    errors := [{Reason :: atom() | binary(), pos_integer()}],
-    drawn := non_neg_integer(),
-    done := non_neg_integer()
-}.
-
 -type look() :: #{
-    labels := [{Label :: atom(), of_label()}],
+    labels := [{Label :: atom(), atoll_bench_window:done()}],
     completed := non_neg_integer(),
     %% Not begun, since too many before them were waiting.
     shed := non_neg_integer()

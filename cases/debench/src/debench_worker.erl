@@ -17,7 +17,7 @@
     payload := binary(),
     delay_us := non_neg_integer(),
     seed := integer(),
-    pace := debench_pace:pace(),
+    pace := atoll_bench_pace:pace(),
     tally := debench_tally:tally(),
     %% How often each worker was started.
     starts := counters:counters_ref()
@@ -38,7 +38,7 @@ start(Number, #{weighted := Weighted, partners := Partners, seed := Seed, starts
     work(Choice, Place#{global_name => none}, Shared#{number => Number}).
 
 work(Choice, Place, #{pace := Pace, tally := Tally} = Shared) ->
-    case debench_pace:next(Pace) of
+    case atoll_bench_pace:next(Pace) of
         {'begin', Intended, In} ->
             {NextChoice, NextPlace} = operate({Intended, In}, Choice, Place, Shared),
             work(NextChoice, NextPlace, Shared);
@@ -69,7 +69,7 @@ operate({Intended, In}, Choice0, Place0, #{pace := Pace, tally := Tally} = Share
     Outcome = debench_op:do(Operation, Node, Place),
     Ended = erlang:monotonic_time(nanosecond),
     Ns = latency(Intended, Began, Ended, parts(Operation, Place)),
-    EndedIn = In =/= unoffered andalso debench_pace:in_window(Ended, Pace),
+    EndedIn = In =/= unoffered andalso atoll_bench_pace:in_window(Ended, Pace),
     ok = debench_tally:record(Label, Outcome, Ns, {In =:= in, EndedIn}, Tally),
     {debench_choice:done(Operation, of_outcome(Outcome), Choice), Place}.
 

@@ -65,7 +65,7 @@ load(#{nodes := Nodes, system := System}, Weighted, More) ->
 
 run(Started, Weighted, More) ->
     {ok, Looks} = debench_cluster:run(Started, load(Started, Weighted, More)),
-    debench_window:merged([Look || {_, Look} <- Looks]).
+    atoll_bench_window:merged([Look || {_, Look} <- Looks]).
 
 everywhere(#{cluster := Cluster}, Module, Function, Args) ->
     [Answer || {_, {ok, Answer}} <- atoll_cluster:multicall(Cluster, Module, Function, Args, 60000)].

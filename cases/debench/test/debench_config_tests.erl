@@ -7,7 +7,7 @@
 -define(OPERATIONS, "{operations, [{spawning, 1}]}.\n").
 
 read(Text) ->
-    case debench_terms:parse(unicode:characters_to_binary(Text)) of
+    case atoll_bench_terms:parse(unicode:characters_to_binary(Text)) of
         {ok, Terms} -> debench_config:check(Terms);
         {error, Reason} -> {error, {none, Reason}}
     end.
@@ -91,7 +91,7 @@ a_file_that_is_not_there_is_a_sentence_test() ->
     ?assertEqual("/nonexistent/x: no such file or directory", Said).
 
 bytes_that_are_no_text_are_a_sentence_test() ->
-    ?assertEqual({error, not_utf8}, debench_terms:parse(<<255, 254>>)).
+    ?assertEqual({error, not_utf8}, atoll_bench_terms:parse(<<255, 254>>)).
 
 whatever_is_read_is_right_or_a_sentence_test_() ->
     atoll_prop:test(?FUNCTION_NAME, total(), 300).

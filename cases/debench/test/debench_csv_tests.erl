@@ -23,7 +23,7 @@ record({Label, Reason, In}, Tally) -> debench_tally:record(Label, {error, Reason
 -define(IN, {true, true}).
 
 file(Name, Looks) ->
-    {_, Text} = lists:keyfind(Name, 1, debench_csv:files(Looks)),
+    {_, Text} = lists:keyfind(Name, 1, atoll_bench_csv:files(Looks)),
     string:lexemes(unicode:characters_to_list(Text), "\n").
 
 the_headers_are_the_original_s_test() ->
@@ -31,7 +31,7 @@ the_headers_are_the_original_s_test() ->
     ?assertEqual(["elapsed, window, n, min, mean, median, 95th, 99th, 99_9th, max, errors" | ["1.0, 1.0, 0, 0, 0, 0, 0, 0, 0, 0, 0"]], file("ping_latencies.csv", Looks)),
     ?assertEqual(["elapsed, window, total, successful, failed", "1.0, 1.0, 0, 0, 0"], file("summary.csv", Looks)),
     ?assertEqual(["\"error\",\"count\""], file("errors.csv", Looks)),
-    ?assertEqual(["ping_latencies.csv", "summary.csv", "errors.csv"], [Name || {Name, _} <- debench_csv:files(Looks)]).
+    ?assertEqual(["ping_latencies.csv", "summary.csv", "errors.csv"], [Name || {Name, _} <- atoll_bench_csv:files(Looks)]).
 
 a_window_has_what_came_in_it_alone_test() ->
     Looks = looks([ping, pong], [
@@ -50,7 +50,7 @@ a_window_has_what_came_in_it_alone_test() ->
 all_nodes_are_the_sum_of_each_test() ->
     One = looks([ping], [[{ping, 100, ?IN}, {ping, no, ?IN}], [shed]]),
     Other = looks([ping], [[{ping, 300, ?IN}], [{ping, no, ?IN}, {ping, down, ?IN}]]),
-    Both = [debench_window:merged([A, B]) || {A, B} <- lists:zip(One, Other)],
+    Both = [atoll_bench_window:merged([A, B]) || {A, B} <- lists:zip(One, Other)],
     ?assertEqual(["1.0, 1.0, 3, 2, 1", "2.0, 1.0, 3, 0, 3"], tl(file("summary.csv", Both))),
     ?assertEqual(["\"ping: down\",\"1\"", "\"ping: no\",\"2\"", "\"shed\",\"1\""], tl(file("errors.csv", Both))),
     ?assertMatch(#{offered := 20, completed := 2}, lists:last(Both)).
@@ -60,12 +60,12 @@ what_begins_outside_the_window_is_not_measured_test() ->
     ?assertMatch(#{completed := 1, labels := [{ping, #{ok := 1, done := 3, errors := []}}]}, Look).
 
 files_that_cannot_be_written_are_named_test() ->
-    ?assertMatch({error, {"/dev/null/x", _}}, debench_csv:write("/dev/null/x", [{"a.csv", "a"}])).
+    ?assertMatch({error, {"/dev/null/x", _}}, atoll_bench_csv:write("/dev/null/x", [{"a.csv", "a"}])).
 
 files_are_written_into_a_directory_that_is_made_test() ->
     Dir = atoll_test_file:temporary("atoll-de-csv"),
     try
-        ok = debench_csv:write(filename:join(Dir, "node"), [{"a.csv", "a\n"}]),
+        ok = atoll_bench_csv:write(filename:join(Dir, "node"), [{"a.csv", "a\n"}]),
         ?assertEqual({ok, <<"a\n">>}, file:read_file(filename:join([Dir, "node", "a.csv"])))
     after
         file:del_dir_r(Dir)

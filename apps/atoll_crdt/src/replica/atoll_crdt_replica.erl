@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc A replica of named objects ({@link atoll_crdt}) on this node, and the process that keeps it equal with those of the
-%% other members, over the overlay's neighbours. `atoll_crdt_replica_core' decides, and says what is promised; this is its
-%% process, run by the one interpreter.
+%% other members, over the overlay's neighbours. `atoll_crdt_replica_core' decides, and says what is promised; its process is
+%% that of a handler.
 %%
 %% It belongs to a supervisor of the program, by {@link child_spec/1}. Its name is registered, and is the same on all nodes:
 %% replicas of one name talk with each other. When it crashes its objects are gone here, and a neighbour brings them back; what it had
@@ -9,13 +9,11 @@
 %%
 %% An object is there from its first change on. What type it has the first change says.
 -module(atoll_crdt_replica).
--behaviour(atoll_interpreter).
 
 -export([child_spec/1, start_link/1, start_link/2]).
 -export([update/4, value/2, online/2, status/1, subscribe/1, unsubscribe/1, format_error/1]).
--export([open/1, act/2, event/2]).
 
--export_type([options/0, error/0, world/0]).
+-export_type([options/0, error/0]).
 
 -type options() :: atoll_options:options().
 %% See `atoll_crdt_replica_core:options/0'; those not given have their defaults.
@@ -29,15 +27,6 @@
     | {other_type, atoll_crdt_replica_core:name(), Has :: atoll_crdt:type(), Asked :: term()}
     | {too_many_objects, Max :: pos_integer()}.
 
--record(world, {
-    name :: atom(),
-    bound :: atoll_events:bound(),
-    %% Of the broadcasts that found no room, those that the protocol knows of.
-    dropped = 0 :: non_neg_integer()
-}).
-
--opaque world() :: #world{}.
-
 %% @doc For a supervisor of the program: the name, with options or without.
 -spec child_spec(atom() | {atom(), options()}) -> supervisor:child_spec().
 child_spec({Name, Options}) -> #{id => Name, start => {?MODULE, start_link, [Name, Options]}};
@@ -50,21 +39,7 @@ start_link(Name) -> start_link(Name, #{}).
 %% @doc Starts the replica of that name.
 -spec start_link(atom(), options()) -> gen_server:start_ret() | {error, error()}.
 start_link(Name, Given) when is_atom(Name), is_map(Given) ->
-    case {atoll_overlay:is_on(), atoll_options:complete(atoll_crdt_replica_core, Given)} of
-        {ok, {ok, _}} ->
-            atoll_interpreter:start_link(#{
-                name => Name,
-                protocol => atoll_crdt_replica_core,
-                process => ?MODULE,
-                config => #{
-                    name => Name, self => node(), life => crypto:strong_rand_bytes(8), seed => rand:uniform(1 bsl 32), options => Given
-                }
-            });
-        {{error, _} = Error, _} ->
-            Error;
-        {_, {error, _} = Error} ->
-            Error
-    end.
+    atoll_handler_process:start_link({?MODULE, Name}, atoll_crdt_replica_core, Given, #{life => crypto:strong_rand_bytes(8)}).
 
 %% @doc Changes an object here; the others get it soon. An error changes nothing.
 -spec update(atom(), atoll_crdt_replica_core:name(), atoll_crdt:type(), atoll_crdt:operation()) -> ok | {error, error()}.
@@ -90,12 +65,7 @@ subscribe(Replica) -> atoll_interpreter:subscribe(Replica).
 -spec unsubscribe(atom()) -> ok.
 unsubscribe(Replica) -> atoll_interpreter:unsubscribe(Replica).
 
-call(Replica, Request) ->
-    try
-        atoll_interpreter:call(Replica, Request)
-    catch
-        exit:{noproc, {gen_server, call, _}} -> {error, {no_replica, Replica}}
-    end.
+call(Replica, Request) -> atoll_handler_process:ask(no_replica, Replica, Request).
 
 %% @doc One sentence for an error.
 -spec format_error(error() | atoll_options:error()) -> unicode:chardata().
@@ -107,42 +77,3 @@ format_error({other_type, Name, Has, Asked}) -> io_lib:format("the object ~0tp h
 format_error({too_many_objects, Max}) -> io_lib:format("there are ~b objects already, as many as the option objects_max allows", [Max]);
 format_error({bad_option, _, _} = Error) -> atoll_options:format_error(Error);
 format_error(Error) -> atoll:format_error(Error).
-
-topic(Replica) -> {?MODULE, Replica}.
-
-%% @private
--spec open(map()) -> world().
-open(#{name := Name, options := Given}) ->
-    {ok, #{queue_max := Max}} = atoll_options:complete(atoll_crdt_replica_core, Given),
-    Bound = atoll_events:bound(Max),
-    %% With the application the subscriptions are gone.
-    _ = erlang:monitor(process, atoll_events:owner()),
-    ok = atoll:subscribe([neighbour_up, neighbour_down, missed]),
-    ok = atoll_events:subscribe([{broadcast, topic(Name)}], Bound),
-    %% One that comes between the two lines is heard of twice, which does no harm.
-    _ = [self() ! {atoll, neighbour_up, #{node => Node}} || Node <- atoll:neighbours()],
-    #world{name = Name, bound = Bound}.
-
-%% @private
--spec act(atoll_protocol:effect(), world()) -> world().
-act({act, {broadcast, Payload}}, #world{name = Name} = World) ->
-    %% What the overlay does not take a comparison brings.
-    _ = atoll:broadcast(topic(Name), Payload),
-    World.
-
-%% @private
--spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
-event({atoll, broadcast, #{payload := {Name, Delta}}}, #world{bound = Bound, dropped = Seen} = World) ->
-    Told = {cast, {told, Name, Delta}},
-    case {atoll_events:took(Bound), atoll_events:dropped(Bound)} of
-        {0, Dropped} when Dropped > Seen -> {[Told, {cast, missed}], World#world{dropped = Dropped}};
-        _ -> {[Told], World}
-    end;
-event({atoll, missed, #{}}, World) ->
-    {[{cast, missed}], World};
-event({atoll, neighbour_up, #{node := Node}}, World) ->
-    {[{up, Node}], World};
-event({atoll, neighbour_down, #{node := Node, reason := Reason}}, World) ->
-    {[{down, Node, Reason}], World};
-event({'DOWN', _Ref, process, _Pid, _Reason}, _World) ->
-    exit({shutdown, not_running}).

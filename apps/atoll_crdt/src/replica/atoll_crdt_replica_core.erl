@@ -4,7 +4,7 @@
 %%
 %% There are three ways, `how':
 %% <dl>
-%% <dt>`state'</dt><dd>Each `interval_ms' all objects go to each neighbour, whole.</dd>
+%% <dt>`state'</dt><dd>Each `interval_ms' all objects go to each neighbour, whole, and it acknowledges them.</dd>
 %% <dt>`delta'</dt><dd>Each `interval_ms' a neighbour gets what it has not acknowledged, of each object one delta: algorithm 2
 %%   of Almeida, Shoker and Baquero. What came from a neighbour does not go back to it, and what goes on of a delta
 %%   is what was new here ({@link atoll_crdt:difference/2}). A neighbour that is new, or lacks a delta that is forgotten
@@ -19,8 +19,12 @@
 %% A replica may go `offline'. It says good-bye, and its neighbours leave it alone until it says hello. It goes on
 %% changing its objects.
 %%
+%% A neighbour that leaves unanswered what it was told is told the next thing later and later ({@link atoll_crdt_peers}), and that has all that was new meanwhile.
+%%
 %% Promised: when nothing changes any more, all replicas that are linked by neighbours that are on line become equal, whatever
 %% was lost, came twice or came late. What is kept for neighbours is bounded and counted.
+%%
+%% That a name has one type each node checks for itself. Where two have given it different ones at once, the one that is later by its name stays, and what was done with the other is gone.
 %%
 %% Not promised: a bound on the size of an object, nor an order between the changes of two objects. A state travels whole.
 -module(atoll_crdt_replica_core).
@@ -33,24 +37,25 @@
 -type name() :: term().
 %% Of an object.
 
--type life() :: binary().
-%% Drawn at the start. It is the actor of what this replica changes.
+-type life() :: atoll_crdt_peers:life().
 
 -type config() :: #{self := node(), life := life(), seed := integer(), options := atoll_options:options()}.
 
 -type message() :: {life(), body()}.
 
+-type number_of() :: atoll_crdt_peers:number_of().
+
 -type body() ::
     %% Whole objects; to be acknowledged with that number, unless it is 0.
-    {state, atoll_crdt_buffer:number_of(), [{name(), atoll_crdt:crdt()}]}
+    {state, number_of(), [{name(), atoll_crdt:crdt()}]}
     %% What of them is new up to that number.
-    | {delta, atoll_crdt_buffer:number_of(), [{name(), atoll_crdt:crdt()}]}
+    | {delta, number_of(), [{name(), atoll_crdt:crdt()}]}
     %% Hashes of all objects at that number.
-    | {digest, atoll_crdt_buffer:number_of(), [{name(), non_neg_integer()}]}
+    | {digest, number_of(), [{name(), non_neg_integer()}]}
     %% The objects that differ from those hashes.
-    | {wanted, atoll_crdt_buffer:number_of(), [name()]}
+    | {wanted, number_of(), [name()]}
     %% All is here up to that number, which was that life's.
-    | {ack, life(), atoll_crdt_buffer:number_of()}
+    | {ack, life(), number_of()}
     %% On line again; off line.
     | hello
     | bye.
@@ -59,23 +64,16 @@
     %% An object is another than before, by a change of this node or of one that told it.
     {changed, name()}.
 
--record(peer, {
-    %% The life that has spoken last.
-    life = unknown :: unknown | life(),
-    %% Up to where it has everything, as far as that is known.
-    acked = unknown :: unknown | atoll_crdt_buffer:number_of(),
-    is_online = true :: boolean()
-}).
-
 -record(state, {
     self :: node(),
     life :: life(),
     options :: atoll_options:options(),
     objects = #{} :: #{name() => atoll_crdt:crdt()},
     %% The neighbours.
-    peers = #{} :: #{node() => #peer{}},
+    peers = atoll_crdt_peers:new() :: atoll_crdt_peers:peers(),
     is_online = true :: boolean(),
     buffer :: atoll_crdt_buffer:buffer(),
+    intervals = 0 :: number_of(),
     %% Of each kind of message how many were sent, and their bytes.
     sent = #{} :: #{atom() => {non_neg_integer(), non_neg_integer()}},
     counts = #{merged => 0, redundant => 0, fallbacks => 0, refused => 0, unheard => 0} :: #{atom() => non_neg_integer()},
@@ -109,7 +107,7 @@ init(#{self := Self, life := Life, seed := Seed, options := Given}, _Now) ->
     }).
 
 %% @doc Takes one event. `up' and `down' are of neighbours. Casts are `{update, Name, Type, Operation}' and
-%% `{online, IsOnline}', where nobody needs an answer; `{told, Name, Delta}', a broadcast, and `missed', that some of those are not to be had. Calls: `{update, Name, Type, Operation}' is answered
+%% `{online, IsOnline}', where nobody needs an answer; `{told, Name, Delta}', a broadcast, and `{missed, N}', that some of those are not to be had. Calls: `{update, Name, Type, Operation}' is answered
 %% with `ok' or with an error; `{value, Name}' with `{ok, Value}' or `none'; `{online, IsOnline}' with `ok'; `status' with the
 %% summary. The deed `{broadcast, {Name, Delta}}' is to broadcast that.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) -> {state(), [atoll_protocol:effect()]}.
@@ -134,15 +132,15 @@ handle({up, Node}, _Now, #state{peers = Peers, is_online = IsOnline} = State) ->
             true -> hello;
             false -> bye
         end,
-    send_all(Word, [Node], State#state{peers = Peers#{Node => #peer{}}});
+    send_all(Word, [Node], State#state{peers = atoll_crdt_peers:up(Node, Peers)});
 handle({down, Node, _Why}, _Now, #state{peers = Peers} = State) ->
-    {State#state{peers = maps:remove(Node, Peers)}, []};
+    {State#state{peers = atoll_crdt_peers:down(Node, Peers)}, []};
 handle({cast, _}, _Now, #state{is_online = false} = State) ->
     {count(unheard, State), []};
 handle({cast, {told, Name, Delta}}, _Now, State) ->
     merge_all([{Name, Delta}], none, State);
-handle({cast, missed}, _Now, State) ->
-    one_digest(State);
+handle({cast, {missed, _}}, _Now, #state{peers = Peers} = State) ->
+    one_digest(atoll_crdt_peers:due(Peers), State);
 handle({timeout, tick}, _Now, #state{is_online = false} = State) ->
     {State, []};
 handle({timeout, tick}, _Now, State0) ->
@@ -151,8 +149,8 @@ handle({timeout, tick}, _Now, State0) ->
     {State, Effects ++ Timer};
 handle({message, _, _}, _Now, #state{is_online = false} = State) ->
     {count(unheard, State), []};
-handle({message, From, {Life, Body}}, _Now, State) ->
-    heard(From, Life, Body, knows(From, Life, Body, State)).
+handle({message, From, {Life, Body}}, _Now, #state{peers = Peers} = State) ->
+    heard(From, Life, Body, State#state{peers = atoll_crdt_peers:speaks(From, Life, Body, Peers)}).
 
 %% @doc What a user sees of an object.
 -spec value(name(), state()) -> {ok, term()} | none.
@@ -179,7 +177,7 @@ summary(#state{sent = Sent, counts = Counts, objects = Objects, peers = Peers, b
     maps:merge(maps:merge(Counts, atoll_crdt_buffer:figures(Buffer)), #{
         sent => maps:map(fun(_, {Messages, Bytes}) -> #{messages => Messages, bytes => Bytes} end, Sent),
         objects => map_size(Objects),
-        neighbours => map_size(Peers)
+        neighbours => length(atoll_crdt_peers:nodes(Peers))
     }).
 
 %% Changes of this node
@@ -227,11 +225,12 @@ put_object(Name, Object, Next, Told, From, #state{objects = Objects, buffer = Bu
 
 online(IsOnline, #state{is_online = IsOnline} = State) ->
     {State, []};
-online(false, State0) ->
-    {State, Effects} = send_all(bye, maps:keys(State0#state.peers), State0),
+online(false, #state{peers = Peers} = State0) ->
+    {State, Effects} = send_all(bye, atoll_crdt_peers:nodes(Peers), State0),
     {State#state{is_online = false}, [{cancel, tick} | Effects]};
-online(true, State0) ->
-    {State1, Effects} = send_all(hello, maps:keys(State0#state.peers), State0#state{is_online = true}),
+online(true, #state{peers = Peers} = State0) ->
+    %% What they have answered meanwhile it did not hear.
+    {State1, Effects} = send_all(hello, atoll_crdt_peers:nodes(Peers), State0#state{is_online = true, peers = atoll_crdt_peers:anew(Peers)}),
     {State, Timer} = tick_timer(State1),
     {State, Effects ++ Timer}.
 
@@ -241,44 +240,46 @@ tick_timer(#state{options = #{interval_ms := Ms}, rand = Rand0} = State) ->
     {Extra, Rand} = rand:uniform_s(Ms div 2 + 1, Rand0),
     {State#state{rand = Rand}, [{timer, tick, max(1, Ms - Ms div 4 + Extra - 1)}]}.
 
-tick(#state{options = #{how := state}, objects = Objects} = State) when map_size(Objects) > 0 ->
-    send_all({state, 0, all(State)}, online_peers(State), State);
-tick(#state{options = #{how := delta}} = State0) ->
+tick(#state{intervals = N, peers = Peers, options = #{how := How}} = State) ->
+    tell(How, atoll_crdt_peers:due(Peers), State#state{intervals = N + 1, peers = atoll_crdt_peers:rested(Peers)}).
+
+tell(state, Due, #state{objects = Objects} = State) when map_size(Objects) > 0 ->
+    awaiting(Due, send_all({state, newest(State), all(State)}, Due, State));
+tell(state, _, State) ->
+    {State, []};
+tell(delta, Due, State0) ->
     {State, Effects} = lists:foldl(
-        fun(Peer, {S0, Acc}) ->
-            {S, Sends} = what_it_lacks(Peer, S0),
+        fun(Node, {S0, Acc}) ->
+            {S, Sends} = awaiting([Node], what_it_lacks(Node, S0)),
             {S, Acc ++ Sends}
         end,
         {State0, []},
-        online_peers(State0)
+        Due
     ),
     {forget(State), Effects};
-tick(#state{options = #{how := broadcast}} = State) ->
-    one_digest(State);
-tick(State) ->
-    {State, []}.
+tell(broadcast, Due, State) ->
+    one_digest(Due, State).
 
-online_peers(#state{peers = Peers}) ->
-    lists:sort([Node || {Node, #peer{is_online = true}} <- maps:to_list(Peers)]).
+%% Of what was sent just now, if anything was, answers are to come.
+awaiting(_, {State, []}) ->
+    {State, []};
+awaiting(Nodes, {#state{peers = Peers} = State, Sends}) ->
+    {State#state{peers = atoll_crdt_peers:told(Nodes, newest(State), Peers)}, Sends}.
 
 all(#state{objects = Objects}) -> lists:sort(maps:to_list(Objects)).
 
 what_it_lacks(Node, #state{peers = Peers, buffer = Buffer} = State) ->
-    #{Node := #peer{acked = Acked} = Peer} = Peers,
-    Newest = atoll_crdt_buffer:newest(Buffer),
-    case {Acked, Peer#peer.life} of
-        {_, unknown} ->
-            %% It may have got no hello, and may have nothing to say.
-            send_all(hello, [Node], State);
-        {Newest, _} ->
-            {State, []};
-        {unknown, _} ->
-            tell_digest(Node, State);
-        _ ->
+    Newest = newest(State),
+    case atoll_crdt_peers:acked(Node, Peers) of
+        %% It may have got no hello, and may have nothing to say.
+        stranger -> send_all(hello, [Node], State);
+        unknown -> tell_digest(Node, State);
+        Newest -> {State, []};
+        Acked ->
             case atoll_crdt_buffer:since(Acked, Node, Buffer) of
-                {ok, []} -> {State#state{peers = Peers#{Node := Peer#peer{acked = Newest}}}, []};
+                {ok, []} -> {State#state{peers = atoll_crdt_peers:has(Node, Newest, Peers)}, []};
                 {ok, Deltas} -> send_all({delta, Newest, Deltas}, [Node], State);
-                gone -> tell_digest(Node, count(fallbacks, State#state{peers = Peers#{Node := Peer#peer{acked = unknown}}}))
+                gone -> tell_digest(Node, count(fallbacks, State#state{peers = atoll_crdt_peers:lost(Node, Peers)}))
             end
     end.
 
@@ -288,64 +289,37 @@ tell_digest(Node, #state{objects = Objects} = State) ->
         _ -> send_all({digest, newest(State), [{Name, atoll_crdt:hash(Object)} || {Name, Object} <- all(State)]}, [Node], State)
     end.
 
-one_digest(#state{rand = Rand0} = State) ->
-    case online_peers(State) of
-        [] ->
-            {State, []};
-        Nodes ->
-            {N, Rand} = rand:uniform_s(length(Nodes), Rand0),
-            tell_digest(lists:nth(N, Nodes), State#state{rand = Rand})
-    end.
+one_digest([], State) ->
+    {State, []};
+one_digest(Nodes, #state{rand = Rand0} = State) ->
+    {N, Rand} = rand:uniform_s(length(Nodes), Rand0),
+    Node = lists:nth(N, Nodes),
+    awaiting([Node], tell_digest(Node, State#state{rand = Rand})).
 
-newest(#state{buffer = Buffer}) -> atoll_crdt_buffer:newest(Buffer).
+newest(#state{buffer = Buffer, options = #{how := delta}}) -> atoll_crdt_buffer:newest(Buffer);
+newest(#state{intervals = N}) -> N.
 
 %% What all neighbours have acknowledged is needed by nobody. Who is off line comes back with what it had, so it is waited
 %% for, as far as the buffer goes; who has acknowledged nothing gets states.
 forget(#state{peers = Peers, buffer = Buffer} = State) ->
-    Acked = [N || #peer{acked = N} <- maps:values(Peers), is_integer(N)],
-    State#state{buffer = atoll_crdt_buffer:acknowledged(lists:min([newest(State) | Acked]), Buffer)}.
+    State#state{buffer = atoll_crdt_buffer:acknowledged(atoll_crdt_peers:least(newest(State), Peers), Buffer)}.
 
 %% What neighbours say
-
-%% Who speaks is on line, and has lost all if it is another than before.
-knows(From, Life, Body, #state{peers = Peers} = State) ->
-    case Peers of
-        #{From := #peer{life = Known, acked = Acked0} = Peer} ->
-            Acked =
-                case Known of
-                    Life -> Acked0;
-                    _ -> unknown
-                end,
-            State#state{peers = Peers#{From := Peer#peer{life = Life, acked = Acked, is_online = Body =/= bye}}};
-        #{} ->
-            State
-    end.
 
 heard(From, Life, {What, Number, Objects}, State0) when What =:= state; What =:= delta ->
     {State1, Notices} = merge_all(Objects, From, State0),
     {State2, Effects} = answer(From, What, Objects, State1),
     {State, Acks} = acknowledge(From, Life, Number, State2),
     {State, Notices ++ Effects ++ Acks};
-heard(From, Life, {digest, Number, Hashes}, #state{options = #{how := How}} = State) ->
+heard(From, Life, {digest, Number, Hashes}, State) ->
     case [Name || {Name, Hash} <- Hashes, differs(Name, Hash, State)] of
-        [] when How =:= delta -> acknowledge(From, Life, Number, State);
-        [] -> {State, []};
+        [] -> acknowledge(From, Life, Number, State);
         Differ -> send_all({wanted, Number, Differ}, [From], State)
     end;
-heard(From, _, {wanted, Number, Names}, #state{objects = Objects, options = #{how := How}} = State) ->
-    Acknowledged =
-        case How of
-            delta -> Number;
-            _ -> 0
-        end,
-    send_all({state, Acknowledged, lists:sort(maps:to_list(maps:with(Names, Objects)))}, [From], State);
+heard(From, _, {wanted, Number, Names}, #state{objects = Objects} = State) ->
+    send_all({state, Number, lists:sort(maps:to_list(maps:with(Names, Objects)))}, [From], State);
 heard(From, _, {ack, Life, Number}, #state{life = Life, peers = Peers} = State) when Number > 0 ->
-    case Peers of
-        #{From := #peer{acked = Acked} = Peer} when Acked =:= unknown; Acked < Number ->
-            {State#state{peers = Peers#{From := Peer#peer{acked = Number}}}, []};
-        #{} ->
-            {State, []}
-    end;
+    {State#state{peers = atoll_crdt_peers:acknowledges(From, Number, Peers)}, []};
 heard(_, _, {ack, _, _}, State) ->
     {State, []};
 heard(From, Life, hello, #state{options = #{how := How}} = State) ->
@@ -379,7 +353,7 @@ answer(_, _, _, State) ->
 merge_all(Objects, From, State) ->
     lists:foldl(
         fun({Name, Theirs}, {S0, Acc}) ->
-            case known(Name, atoll_crdt:type(Theirs), S0) of
+            case own(Name, Theirs, S0) of
                 {ok, Object} ->
                     {S, Notices} = put_object(Name, Object, atoll_crdt:join(Object, Theirs), Theirs, From, S0),
                     {count(of_notices(Notices), S), Acc ++ Notices};
@@ -390,6 +364,14 @@ merge_all(Objects, From, State) ->
         {State, []},
         Objects
     ).
+
+%% What somebody else's is joined with. Of two types that nodes have given one name at once the later one by name stays, everywhere.
+own(Name, Theirs, State) ->
+    Type = atoll_crdt:type(Theirs),
+    case known(Name, Type, State) of
+        {error, {other_type, Name, Has, Type}} when Type > Has -> {ok, atoll_crdt:new(Type)};
+        Known -> Known
+    end.
 
 of_notices([]) -> redundant;
 of_notices([_]) -> merged.

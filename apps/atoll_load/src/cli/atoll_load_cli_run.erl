@@ -42,20 +42,25 @@ run(#{json := Json} = Values, [File]) ->
     end.
 
 show(Json, Dir, #{looks := Looks, ended := Ended, servers := Servers}) ->
-    #{elapsed_ms := Ms, labels := Labels, shed := Shed} = lists:last(Looks),
+    #{elapsed_ms := Ms, labels := Labels, shed := Shed, offered := Offered, completed := Completed} = lists:last(Looks),
+    Errors = lists:reverse(lists:keysort(3, [{Label, Reason, N} || {Label, #{errors := Of}} <- Labels, {Reason, N} <- Of])),
     Shown = lists:sublist(Servers, ?SHOWN),
     ok = case Json of
         true -> atoll_cli_io:print_json({[
-            {seconds, Ms / 1000}, {shed, Shed}, {files, unicode:characters_to_binary(Dir)},
+            {seconds, Ms / 1000}, {offered, Offered}, {shed, Shed}, {files, unicode:characters_to_binary(Dir)},
             {operations, {[{Label, {of_label(Of, Ms)}} || {Label, Of} <- Labels]}},
+            {errors, [{[{operation, Label}, {reason, reason(Reason)}, {count, N}]} || {Label, Reason, N} <- lists:sublist(Errors, ?SHOWN)]},
             {servers, [{[{name, named(Server)} | [{Key, map_get(Key, Server)} || Key <- [busy, waiting, waiting_max]]]} || Server <- Shown]},
             {suspects, [named(Server) || Server <- atoll_bench_servers:suspects(Servers)]}
         ]});
         false -> atoll_cli_io:print([
             atoll_cli_table:format(
-                [{left, "operation"} | [{right, Head} || Head <- ["a second", "p50 ms", "p99 ms", "max ms", "errors"]]],
+                [{left, "operation"} | [{right, Head} || Head <- ["a second", "p50 ms", "p99 ms", "max ms", "errors", "their p50 ms", "their p99 ms"]]],
                 [[atom_to_list(Label) | [number(V) || {Key, V} <- of_label(Of, Ms), Key =/= ok]] || {Label, Of} <- Labels]
             ), $\n,
+            [io_lib:format("~ts of ~ts operations were not begun: no worker was free for them within a quarter of a second. The times are those of the others.~n", [atoll_cli_table:count(Shed), atoll_cli_table:count(Offered)]) || Shed > 0],
+            [io_lib:format("~ts: ~ts, ~ts times~n", [Label, reason(Reason), atoll_cli_table:count(N)]) || {Label, Reason, N} <- lists:sublist(Errors, ?SHOWN)],
+            [$\n || Shed > 0 orelse Errors =/= []],
             atoll_cli_table:format(
                 [{left, "server"}, {right, "busy %"}, {right, "waiting"}, {right, "at most"}],
                 [[named(Server) | [number(map_get(Key, Server)) || Key <- [busy, waiting, waiting_max]]] || Server <- Shown]
@@ -65,17 +70,22 @@ show(Json, Dir, #{looks := Looks, ended := Ended, servers := Servers}) ->
         ])
     end,
     case Ended of
+        whole when Completed =:= 0, Offered > 0 -> {failed, "no operation went well"};
         whole -> ok;
         {stopped, Reason} -> {failed, io_lib:format("the load was stopped by an error: ~0tP", [Reason, 9])}
     end.
 
 named(#{name := Name}) -> unicode:characters_to_binary(atoll_bench_servers:format(Name)).
 
-of_label(#{latency := Latency, ok := Ok, errors := Errors}, Ms) ->
+of_label(#{latency := Latency, failed := Failed, ok := Ok, errors := Errors}, Ms) ->
     [{ok, Ok}, {per_s, 1000 * Ok / max(1, Ms)}] ++
         [{Key, milliseconds(Ns)} || {Key, Ns} <- [
             {p50_ms, atoll_histogram:percentile(Latency, 50)}, {p99_ms, atoll_histogram:percentile(Latency, 99)}, {max_ms, atoll_histogram:max(Latency)}
-        ]] ++ [{errors, lists:sum([N || {_, N} <- Errors])}].
+        ]] ++ [{errors, lists:sum([N || {_, N} <- Errors])}] ++
+        [{Key, milliseconds(atoll_histogram:percentile(Failed, P))} || {Key, P} <- [{errors_p50_ms, 50}, {errors_p99_ms, 99}]].
+
+reason(Reason) when is_binary(Reason) -> Reason;
+reason(Reason) -> atom_to_binary(Reason).
 
 milliseconds(none) -> null;
 milliseconds(Ns) -> Ns / 1_000_000.

@@ -3,9 +3,12 @@
 -module(atoll_load_ets).
 -behaviour(atoll_load_driver).
 
--export([prepare/1, new/2, run/4]).
+-export([operations/0, prepare/1, new/2, run/4]).
 
--spec prepare(#{atom() => term()}) -> {ok, #{where := here, settings := #{atom() => term()}, stop := fun(() -> ok)}}.
+-spec operations() -> [atom(), ...].
+operations() -> [get, put, delete].
+
+-spec prepare(#{atom() => term()}) -> {ok, atoll_load_driver:store()}.
 prepare(Settings) ->
     Table = ets:new(?MODULE, [set, public, {read_concurrency, true}, {write_concurrency, true}]),
     {ok, #{where => here, settings => Settings#{table => Table}, stop => fun() -> true = ets:delete(Table), ok end}}.

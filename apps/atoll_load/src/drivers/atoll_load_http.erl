@@ -4,30 +4,33 @@
 -module(atoll_load_http).
 -behaviour(atoll_load_driver).
 
--export([rules/0, prepare/1, new/2, run/4, terminate/2]).
+-export([operations/0, rules/0, prepare/1, new/2, run/4, terminate/2]).
 
 -define(CONNECT_MS, 5000).
 -define(ANSWER_MS, 10_000).
 
 -record(worker, {host :: string(), port :: inet:port_number(), path :: string(), socket = none :: gen_tcp:socket() | none}).
 
--spec rules() -> [atoll_load_driver:rule()].
-rules() -> [{http_url, none, fun url/1, "an address that begins with http://"}].
+-spec operations() -> [atom(), ...].
+operations() -> [get, put, delete].
+
+-spec rules() -> [atoll_bench_config:rule()].
+rules() -> [{http_url, none, fun url/1, "an address that begins with http:// and has nothing after its path"}].
 
 url(Url) ->
     case is_list(Url) andalso io_lib:printable_unicode_list(Url) andalso uri_string:parse(Url) of
-        #{scheme := "http", host := [_ | _]} -> {ok, Url};
+        #{scheme := "http", host := [_ | _]} = Parts when not is_map_key(query, Parts), not is_map_key(fragment, Parts) -> {ok, Url};
         _ -> error
     end.
 
--spec prepare(#{atom() => term()}) -> {ok, #{where := here, settings := #{atom() => term()}, stop := fun(() -> ok)}} | {error, unicode:chardata()}.
+-spec prepare(#{atom() => term()}) -> {ok, atoll_load_driver:store()} | {error, unicode:chardata()}.
 prepare(#{http_url := none}) -> {error, "It does not say which http_url there is."};
-prepare(Settings) -> {ok, #{where => here, settings => Settings, stop => fun() -> ok end}}.
+prepare(Settings) -> {ok, #{where => anywhere, settings => Settings, stop => fun() -> ok end}}.
 
 -spec new(pos_integer(), #{http_url := string(), _ => _}) -> {ok, #worker{}}.
 new(_, #{http_url := Url}) ->
     #{host := Host, path := Path} = Parts = uri_string:parse(Url),
-    {ok, #worker{host = Host, port = maps:get(port, Parts, 80), path = Path}}.
+    {ok, #worker{host = Host, port = maps:get(port, Parts, 80), path = case lists:suffix("/", Path) of true -> Path; false -> Path ++ "/" end}}.
 
 -spec run(get | put | delete, atoll_load_keys:generator(), atoll_load_keys:generator(), #worker{}) -> {ok, #worker{}} | {error, term(), #worker{}}.
 run(get, Key, _, Worker) -> ask("GET", Key(), <<>>, Worker);
@@ -39,8 +42,8 @@ ask(Method, Key, Body, #worker{socket = none, host = Host, port = Port} = Worker
         {ok, Socket} -> ask(Method, Key, Body, Worker#worker{socket = Socket});
         {error, Why} -> {error, Why, Worker}
     end;
-ask(Method, Key, Body, #worker{socket = Socket, host = Host, path = Path} = Worker) ->
-    Head = [Method, $\s, Path, text(Key), " HTTP/1.1\r\nhost: ", Host, "\r\ncontent-length: ", integer_to_list(iolist_size(Body)), "\r\n\r\n"],
+ask(Method, Key, Body, #worker{socket = Socket, host = Host, port = Port, path = Path} = Worker) ->
+    Head = [Method, $\s, Path, text(Key), " HTTP/1.1\r\nhost: ", Host, $:, integer_to_list(Port), "\r\ncontent-length: ", integer_to_list(iolist_size(Body)), "\r\n\r\n"],
     case gen_tcp:send(Socket, [Head, Body]) of
         ok ->
             case answer(Socket) of
@@ -56,8 +59,12 @@ ask(Method, Key, Body, #worker{socket = Socket, host = Host, path = Path} = Work
     end.
 
 text(Key) when is_integer(Key) -> integer_to_list(Key);
-text(Key) when is_list(Key) -> uri_string:quote(Key);
-text(Key) when is_binary(Key) -> binary:encode_hex(Key).
+text(Key) when is_list(Key) -> text(unicode:characters_to_binary(Key));
+text(Key) when is_binary(Key) -> [quoted(Byte) || <<Byte>> <= Key].
+
+%% RFC 3986, section 2: what needs not be written as a number.
+quoted(Byte) when Byte >= $a, Byte =< $z; Byte >= $A, Byte =< $Z; Byte >= $0, Byte =< $9; Byte =:= $-; Byte =:= $.; Byte =:= $_; Byte =:= $~ -> Byte;
+quoted(Byte) -> [$%, binary:encode_hex(<<Byte>>)].
 
 closed(#worker{socket = none} = Worker) -> Worker;
 closed(#worker{socket = Socket} = Worker) ->

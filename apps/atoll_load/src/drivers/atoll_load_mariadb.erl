@@ -4,15 +4,18 @@
 -module(atoll_load_mariadb).
 -behaviour(atoll_load_driver).
 
--export([rules/0, prepare/1, new/2, run/4, terminate/2]).
+-export([operations/0, rules/0, prepare/1, new/2, run/4, terminate/2]).
 
 -define(CONNECT_MS, 5000).
 -define(ANSWER_MS, 5000).
 
--spec rules() -> [atoll_load_driver:rule()].
-rules() -> [{mariadb_flush, 1, fun(N) -> case N =:= 1 orelse N =:= 2 of true -> {ok, N}; false -> error end end, "1 or 2"}].
+-spec operations() -> [atom(), ...].
+operations() -> [get, put, delete].
 
--spec prepare(#{atom() => term()}) -> {ok, #{where := here, settings := #{atom() => term()}, stop := fun(() -> ok)}} | {error, unicode:chardata()}.
+-spec rules() -> [atoll_bench_config:rule()].
+rules() -> [{mariadb_flush, 1, atoll_bench_config:whole(1, 2), "1 or 2"}].
+
+-spec prepare(#{atom() => term()}) -> {ok, atoll_load_driver:store()} | {error, unicode:chardata()}.
 prepare(#{mariadb_flush := Flush} = Settings) ->
     case atoll_bench_mariadb:start(#{flush => Flush}) of
         {ok, Server} ->
@@ -22,7 +25,7 @@ prepare(#{mariadb_flush := Flush} = Settings) ->
                 {ok, Connection} ->
                     {ok, Connection} = ask("CREATE TABLE load_kv (k VARBINARY(255) NOT NULL PRIMARY KEY, v LONGBLOB NOT NULL) ENGINE=InnoDB", Connection),
                     ok = terminate(done, Connection),
-                    {ok, #{where => here, settings => Settings#{server => Of}, stop => Stop}};
+                    {ok, #{where => anywhere, settings => Settings#{server => Of}, stop => Stop}};
                 {error, Why} ->
                     ok = Stop(),
                     {error, io_lib:format("MariaDB takes no connection: ~0tP", [Why, 9])}

@@ -3,16 +3,19 @@
 -module(atoll_load_mnesia).
 -behaviour(atoll_load_driver).
 
--export([rules/0, prepare/1, new/2, run/4]).
+-export([operations/0, rules/0, prepare/1, new/2, run/4]).
 
 -define(READY_MS, 10_000).
 
--spec rules() -> [atoll_load_driver:rule()].
+-spec operations() -> [atom(), ...].
+operations() -> [get, put, delete].
+
+-spec rules() -> [atoll_bench_config:rule()].
 rules() ->
     Words = [transaction, sync_transaction, async_dirty, sync_dirty],
-    [{mnesia_access, transaction, fun(Word) -> case lists:member(Word, Words) of true -> {ok, Word}; false -> error end end, "transaction, sync_transaction, async_dirty or sync_dirty"}].
+    [{mnesia_access, transaction, atoll_bench_config:kept(fun(Word) -> lists:member(Word, Words) end), "transaction, sync_transaction, async_dirty or sync_dirty"}].
 
--spec prepare(#{atom() => term()}) -> {ok, #{where := here, settings := #{atom() => term()}, stop := fun(() -> ok)}} | {error, unicode:chardata()}.
+-spec prepare(#{atom() => term()}) -> {ok, atoll_load_driver:store()} | {error, unicode:chardata()}.
 prepare(Settings) ->
     case application:ensure_all_started(mnesia) of
         {ok, _} ->

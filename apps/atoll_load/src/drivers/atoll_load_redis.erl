@@ -3,12 +3,15 @@
 -module(atoll_load_redis).
 -behaviour(atoll_load_driver).
 
--export([prepare/1, new/2, run/4, terminate/2]).
+-export([operations/0, prepare/1, new/2, run/4, terminate/2]).
 
 -define(AGAIN_MS, 100).
 -define(ANSWER_MS, 5000).
 
--spec prepare(#{atom() => term()}) -> {ok, #{where := here, settings := #{atom() => term()}, stop := fun(() -> ok)}} | {error, unicode:chardata()}.
+-spec operations() -> [atom(), ...].
+operations() -> [get, put, delete].
+
+-spec prepare(#{atom() => term()}) -> {ok, atoll_load_driver:store()} | {error, unicode:chardata()}.
 prepare(Settings) ->
     case matchstream_redis:find() of
         ok ->
@@ -18,7 +21,7 @@ prepare(Settings) ->
                 ok = matchstream_redis:stop(Redis),
                 ok = file:del_dir_r(Dir)
             end,
-            {ok, #{where => here, settings => Settings#{socket => matchstream_redis:socket(Redis)}, stop => Stop}};
+            {ok, #{where => anywhere, settings => Settings#{socket => matchstream_redis:socket(Redis)}, stop => Stop}};
         {error, _} = Error -> Error
     end.
 

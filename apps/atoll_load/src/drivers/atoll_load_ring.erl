@@ -1,12 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A driver for our ring. It starts one, of `ring_nodes' nodes (3), over `ring_carrier' (`stock', or `lanes'), with `ring_settings' as the ring's own, a list of pairs; and a node from which all
-%% workers ask, each the ring's nodes in turn. With `{ring_kill, Seconds}' one of the nodes is killed so long after the start, and started again a second later.
+%% @doc A driver for our ring. It starts one, of `ring_nodes' nodes (3), over `ring_carrier' (`stock', or `lanes'), with `ring_settings' as the ring's own, a list of pairs. Workers ask its nodes in turn,
+%% from nodes that are not in the ring. With `{ring_kill, Seconds}' one of the nodes is killed so long after a load began, and started again a second later.
 %%
 %% `put' writes beside what there is, as one does who has seen nothing; `update' reads, and writes over that.
 -module(atoll_load_ring).
 -behaviour(atoll_load_driver).
 
--export([rules/0, prepare/1, new/2, run/4]).
+-export([operations/0, rules/0, prepare/1, new/2, run/4]).
 
 -define(CALL_MS, 12_000).
 -define(READY_MS, 30_000).
@@ -15,12 +15,15 @@
 
 -record(worker, {nodes :: tuple(), at :: pos_integer()}).
 
--spec rules() -> [atoll_load_driver:rule()].
+-spec operations() -> [atom(), ...].
+operations() -> [get, put, update, delete].
+
+-spec rules() -> [atoll_bench_config:rule()].
 rules() ->
-    Whole = fun(Least, Most) -> fun(N) -> case is_integer(N) andalso N >= Least andalso N =< Most of true -> {ok, N}; false -> error end end end,
+    Whole = fun atoll_bench_config:whole/2,
     [
         {ring_nodes, 3, Whole(1, 50), "a whole number from 1 to 50"},
-        {ring_carrier, stock, fun(Word) -> case lists:member(Word, [stock, lanes]) of true -> {ok, Word}; false -> error end end, "stock or lanes"},
+        {ring_carrier, stock, atoll_bench_config:kept(fun(Word) -> lists:member(Word, [stock, lanes]) end), "stock or lanes"},
         {ring_settings, [], fun settings/1, "a list of settings of the ring"},
         {ring_kill, 0, Whole(0, 86_400), "a whole number of seconds"}
     ].
@@ -33,17 +36,18 @@ settings(List) when is_list(List) ->
     end;
 settings(_) -> error.
 
--spec prepare(#{atom() => term()}) -> {ok, #{where := atoll_load_driver:where(), settings := #{atom() => term()}, stop := fun(() -> ok)}} | {error, unicode:chardata()}.
+-spec prepare(#{atom() => term()}) -> {ok, atoll_load_driver:store()} | {error, unicode:chardata()}.
 prepare(#{ring_nodes := Count, ring_carrier := Carrier, ring_settings := Settings, ring_kill := Kill} = All) ->
-    Shape = #{nodes => Count, clients => 1, carrier => Carrier, settings => maps:from_list(Settings)},
+    Shape = #{nodes => Count, carrier => Carrier, settings => maps:from_list(Settings)},
     atoll_bench_nodes:start((ring_cluster:options(Shape))#{progress => atoll_cli_progress:bar("Starting nodes")}, fun(Cluster) ->
         ok = atoll_cli_progress:done(),
-        {Nodes, [Client]} = lists:split(Count, atoll_cluster:nodes(Cluster)),
+        Nodes = atoll_cluster:nodes(Cluster),
         case ready(Cluster, Nodes, erlang:monotonic_time(millisecond) + ?READY_MS) of
             ok ->
                 Harm = harm(Kill, Cluster, lists:last(Nodes)),
                 {ok, #{
-                    where => #{cluster => Cluster, node => Client, stores => Nodes}, settings => All#{nodes => Nodes},
+                    where => elsewhere, stores => #{cluster => Cluster, nodes => Nodes}, settings => All#{nodes => Nodes},
+                    begins => fun() -> _ = [Harm ! go || Kill > 0], ok end,
                     stop => fun() -> true = unlink(Harm), true = exit(Harm, kill), atoll_cluster:stop(Cluster) end
                 }};
             late -> {error, io_lib:format("The ring is not whole after ~b s.", [?READY_MS div 1000])}
@@ -52,7 +56,7 @@ prepare(#{ring_nodes := Count, ring_carrier := Carrier, ring_settings := Setting
 
 %% Nobody tells when they see each other.
 ready(Cluster, Nodes, Deadline) ->
-    Said = [Status || {Node, {ok, {ok, Status}}} <- atoll_cluster:multicall(Cluster, ring, status, []), lists:member(Node, Nodes)],
+    Said = [Status || {_, {ok, {ok, Status}}} <- atoll_cluster:multicall(Cluster, ring, status, [])],
     case {length(Said) =:= length(Nodes) andalso lists:all(fun(#{up := Up}) -> length(Up) =:= length(Nodes) end, Said), erlang:monotonic_time(millisecond) < Deadline} of
         {true, _} -> ok;
         {false, false} -> late;
@@ -61,15 +65,17 @@ ready(Cluster, Nodes, Deadline) ->
             ready(Cluster, Nodes, Deadline)
     end.
 
-harm(0, _, _) -> spawn_link(fun() -> receive never -> ok end end);
+%% Once in each load.
 harm(Seconds, Cluster, Node) ->
-    spawn_link(fun() ->
-        receive after 1000 * Seconds -> ok end,
-        ok = atoll_cluster:kill(Cluster, Node),
-        receive after ?DOWN_MS -> ok end,
-        ok = atoll_cluster:restart(Cluster, Node),
-        receive never -> ok end
-    end).
+    spawn_link(fun() -> harming(Seconds, Cluster, Node) end).
+
+harming(Seconds, Cluster, Node) ->
+    receive go -> ok end,
+    receive after 1000 * Seconds -> ok end,
+    ok = atoll_cluster:kill(Cluster, Node),
+    receive after ?DOWN_MS -> ok end,
+    ok = atoll_cluster:restart(Cluster, Node),
+    harming(Seconds, Cluster, Node).
 
 -spec new(pos_integer(), #{nodes := [node(), ...], _ => _}) -> {ok, #worker{}}.
 new(Id, #{nodes := Nodes}) -> {ok, #worker{nodes = list_to_tuple(Nodes), at = Id}}.

@@ -39,13 +39,10 @@
 %% it is on disk: when the last node ends, its state is gone.
 -module(atoll_handler).
 
--behaviour(atoll_interpreter).
-
 -export([start_link/3, start_link/4, child_spec/1]).
 -export([put/3, subscribe/1, unsubscribe/1, status/1, format_error/1]).
--export([open/1, act/2, event/2]).
 
--export_type([name/0, options/0, error/0, own_error/0, world/0]).
+-export_type([name/0, options/0, error/0, own_error/0]).
 
 -type name() :: atom().
 
@@ -69,14 +66,6 @@
 %% What somebody with that digest lacks.
 -callback since(Digest :: term(), State :: term()) -> [{Id :: term(), Value :: term()}].
 
--record(world, {
-    bound :: atoll_events:bound(),
-    %% Of the broadcasts that found no room, those that the protocol knows of.
-    dropped = 0 :: non_neg_integer()
-}).
-
--opaque world() :: #world{}.
-
 %% @doc Starts the handler Name of this node, with the default options.
 -spec start_link(name(), module(), Args :: term()) -> gen_server:start_ret() | {error, error()}.
 start_link(Name, Module, Args) ->
@@ -85,31 +74,9 @@ start_link(Name, Module, Args) ->
 %% @doc Starts the handler Name of this node: the module's `init/1' is called with Args.
 -spec start_link(name(), module(), Args :: term(), options()) -> gen_server:start_ret() | {error, error()}.
 start_link(Name, Module, Args, Given) when is_atom(Name), is_map(Given) ->
-    Wrong = [
-        Error
-     || {error, _} = Error <- [
-            atoll_overlay:is_on(),
-            atoll_plug:module(handler, Module, {?MODULE, #{}}),
-            atoll_options:complete(atoll_handler_core, Given)
-        ]
-    ],
-    case Wrong of
-        [] ->
-            atoll_interpreter:start_link(#{
-                name => Name,
-                protocol => atoll_handler_core,
-                process => ?MODULE,
-                config => #{
-                    name => Name,
-                    self => node(),
-                    seed => rand:uniform(1 bsl 32),
-                    module => Module,
-                    args => Args,
-                    options => Given
-                }
-            });
-        [Error | _] ->
-            Error
+    case atoll_plug:module(handler, Module, {?MODULE, #{}}) of
+        {ok, Module} -> atoll_handler_process:start_link(topic(Name), atoll_handler_core, Given, #{module => Module, args => Args});
+        {error, _} = Error -> Error
     end.
 
 %% @doc For a supervisor of the program.
@@ -146,12 +113,7 @@ unsubscribe(Name) -> atoll_interpreter:unsubscribe(Name).
 status(Name) ->
     call(Name, status).
 
-call(Name, Request) ->
-    try
-        atoll_interpreter:call(Name, Request)
-    catch
-        exit:{noproc, {gen_server, call, _}} -> {error, {no_handler, Name}}
-    end.
+call(Name, Request) -> atoll_handler_process:ask(no_handler, Name, Request).
 
 %% @doc One sentence for an error of this module's own; {@link atoll:format_error/1} has one for each.
 -spec format_error(own_error()) -> unicode:chardata().
@@ -161,40 +123,3 @@ format_error(Error) ->
     atoll_options:format_error(Error).
 
 topic(Name) -> {?MODULE, Name}.
-
-%% @private
--spec open(map()) -> world().
-open(#{name := Name, options := Given}) ->
-    {ok, #{queue_max := Max}} = atoll_options:complete(atoll_handler_core, Given),
-    Bound = atoll_events:bound(Max),
-    %% With the application the subscriptions are gone.
-    _ = erlang:monitor(process, atoll_events:owner()),
-    ok = atoll_events:subscribe([neighbour_up, neighbour_down, missed]),
-    ok = atoll_events:subscribe([{broadcast, topic(Name)}], Bound),
-    %% One that comes between the two lines is heard of twice, which does no harm.
-    _ = [self() ! {atoll, neighbour_up, #{node => Node}} || Node <- atoll_overlay:neighbours()],
-    #world{bound = Bound}.
-
-%% @private
--spec act(atoll_protocol:effect(), world()) -> no_return().
-act(Effect, _World) ->
-    error({no_such_effect, Effect}).
-
-%% @private
--spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
-event({atoll, broadcast, #{payload := {Id, Value}}}, #world{bound = Bound, dropped = Seen} = World) ->
-    Told = {cast, {told, Id, Value}},
-    case {atoll_events:took(Bound), atoll_events:dropped(Bound)} of
-        %% What found no room is asked for when there is room again.
-        {0, Dropped} when Dropped > Seen -> {[Told, {cast, {missed, Dropped - Seen}}], World#world{dropped = Dropped}};
-        _ -> {[Told], World}
-    end;
-event({atoll, missed, #{}}, World) ->
-    %% Of whatever topic.
-    {[{cast, {missed, 0}}], World};
-event({atoll, neighbour_up, #{node := Node}}, World) ->
-    {[{up, Node}], World};
-event({atoll, neighbour_down, #{node := Node, reason := Reason}}, World) ->
-    {[{down, Node, Reason}], World};
-event({'DOWN', _Ref, process, _Pid, _Reason}, _World) ->
-    exit({shutdown, not_running}).

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Text of Erlang terms, each with the line on which it begins. They are read, never
 %% evaluated. A file of more than 1 MB is not read to its end.
--module(debench_terms).
+-module(atoll_bench_terms).
 
 -export([read/1, parse/1, format_error/1]).
 

@@ -1,25 +1,25 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A run of DE-Bench as a result file of the harness ({@link atoll_bench_file}), for
+%% @doc A load as a result file of the harness ({@link atoll_bench_file}), for
 %% `atoll bench report' to draw: throughput and latency over the time, and the distribution of the
 %% latencies, with a line for each operation, as the original's graphs have them. Each interval of all
 %% nodes together is a point, measured once.
--module(debench_record).
+-module(atoll_bench_record).
 
 -export([write/3]).
 
 -export_type([about/0]).
 
--type about() :: #{seed := integer(), command := unicode:chardata(), benchmark => binary(), summary => binary()}.
+-type about() :: #{seed := integer(), command := unicode:chardata(), benchmark := binary(), summary := binary()}.
 
 %% @doc Writes the file, which must not be there yet; `Looks' are of all nodes together, one for each
-%% interval. The load of another program than DE-Bench says what it is called.
--spec write(file:filename_all(), Looks :: [debench_peer:look(), ...], about()) ->
+%% interval.
+-spec write(file:filename_all(), Looks :: [atoll_bench_window:look(), ...], about()) ->
     ok | {error, {file:filename_all(), file:posix() | badarg | terminated | system_limit}}.
 write(Name, [First | _] = Looks, About) ->
-    Windows = lists:zipwith(fun debench_window:between/2, [debench_window:outset(First) | lists:droplast(Looks)], Looks),
+    Windows = lists:zipwith(fun atoll_bench_window:between/2, [atoll_bench_window:outset(First) | lists:droplast(Looks)], Looks),
     Measured = [{point(Window, Label), round_of(Window, Of)} || #{labels := Labels} = Window <- Windows, {Label, Of} <- Labels],
     {Points, Rounds} = lists:unzip(Measured),
-    case atoll_bench_file:create(Name, header(Points, maps:merge(#{benchmark => <<"debench_run">>, summary => <<"a run of DE-Bench: what was done in each interval">>}, About))) of
+    case atoll_bench_file:create(Name, header(Points, About)) of
         {ok, File} ->
             appended(Name, File, [Round#{point => N} || {N, Round} <- lists:zip(lists:seq(0, length(Rounds) - 1), Rounds)]);
         {error, {Name, {file, Reason}}} ->
@@ -42,11 +42,11 @@ named(Name, {error, Reason}) -> {error, {Name, Reason}}.
 
 point(#{elapsed_s := Elapsed}, Label) -> #{elapsed => round(1000 * Elapsed) / 1000, operation => Label}.
 
-round_of(#{elapsed_s := Elapsed, window_s := Length}, #{latency := Latency, errors := Errors}) ->
+round_of(#{elapsed_s := Elapsed, window_s := Length, shed := Shed}, #{latency := Latency, errors := Errors}) ->
     Per = fun(Count) -> Count / max(0.001, Length) end,
     #{
         round => 1, start => 1, at_ms => round(1000 * (Elapsed - Length)), wall_ms => round(1000 * Length), others_cpu => null,
-        values => #{throughput => Per(atoll_histogram:count(Latency)), errors => Per(Errors)},
+        values => #{throughput => Per(atoll_histogram:count(Latency)), errors => Per(Errors), shed => Per(Shed)},
         histograms => #{latency => Latency}
     }.
 
@@ -63,6 +63,7 @@ header(Points, #{seed := Seed, command := Command, benchmark := Benchmark, summa
         metrics => [
             #{name => throughput, label => <<"Throughput">>, unit => <<"1/s">>, better => more, kind => value},
             #{name => errors, label => <<"Errors">>, unit => <<"1/s">>, better => less, kind => value},
+            #{name => shed, label => <<"Not begun in time, all operations">>, unit => <<"1/s">>, better => less, kind => value},
             #{name => latency, label => <<"Latency">>, unit => <<"ns">>, better => less, kind => latency}
         ],
         points => Points,

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The CSV files of DE-Bench, in the original's form: times in microseconds, `elapsed'
+%% @doc The CSV files of a load, in the form of Basho Bench and DE-Bench: times in microseconds, `elapsed'
 %% and `window' in seconds. One file for each label, one for all of them, and one of the errors.
--module(debench_csv).
+-module(atoll_bench_csv).
 
 -export([files/1, write/2]).
 
@@ -13,12 +13,12 @@
 -define(SUMMARY, "elapsed, window, total, successful, failed\n").
 
 %% @doc The files of looks, one after the other, at the same node or at all of them.
--spec files([debench_peer:look(), ...]) -> [file(), ...].
+-spec files([atoll_bench_window:look(), ...]) -> [file(), ...].
 files([#{labels := Labels} = First | _] = Looks) ->
-    Windows = windows([debench_window:outset(First) | Looks]),
+    Windows = windows([atoll_bench_window:outset(First) | Looks]),
     [latencies(Label, Windows) || {Label, _} <- Labels] ++ [summary(Windows), errors(lists:last(Looks))].
 
-windows([Before | [After | _] = Looks]) -> [debench_window:between(Before, After) | windows(Looks)];
+windows([Before | [After | _] = Looks]) -> [atoll_bench_window:between(Before, After) | windows(Looks)];
 windows([_]) -> [].
 
 latencies(Label, Windows) ->

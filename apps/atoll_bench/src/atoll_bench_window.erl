@@ -1,11 +1,36 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What lies between two looks at what was done in DE-Bench, and the looks of all nodes as
-%% one. Pure.
--module(debench_window).
+%% @doc Looks at what a load has done so far: what lies between two of them, and those of all nodes as one. Pure.
+-module(atoll_bench_window).
 
 -export([merged/1, between/2, outset/1]).
 
--export_type([window/0, of_label/0]).
+-export_type([look/0, done/0, window/0, of_label/0]).
+
+-type look() :: #{
+    %% Since the start.
+    elapsed_ms := non_neg_integer(),
+    %% Workers that were started anew.
+    restarts := non_neg_integer(),
+    %% Operations that were to begin in the window so far.
+    offered := non_neg_integer(),
+    labels := [{Label :: atom(), done()}],
+    completed := non_neg_integer(),
+    %% Not begun, since too many before them were waiting.
+    shed := non_neg_integer(),
+    %% In the window, when it is over.
+    sent => non_neg_integer(),
+    cpu_us => non_neg_integer()
+}.
+
+-type done() :: #{
+    %% Of those that went well; and of those that did not, where that is kept.
+    latency := atoll_histogram:export(),
+    failed => atoll_histogram:export(),
+    ok := non_neg_integer(),
+    errors := [{Reason :: atom() | binary(), pos_integer()}],
+    drawn := non_neg_integer(),
+    done := non_neg_integer()
+}.
 
 -type window() :: #{
     %% When it ended since the start, and how long it is.
@@ -14,13 +39,14 @@
     labels := [{Label :: atom(), of_label()}],
     successful := non_neg_integer(),
     %% Refused, wrong or not answered, or shed.
-    failed := non_neg_integer()
+    failed := non_neg_integer(),
+    shed := non_neg_integer()
 }.
 
 -type of_label() :: #{latency := atoll_histogram:export(), errors := non_neg_integer()}.
 
 %% @doc What a look would have been before anything was done, with the labels of another.
--spec outset(debench_peer:look()) -> debench_peer:look().
+-spec outset(atoll_bench_window:look()) -> atoll_bench_window:look().
 outset(#{labels := Labels}) ->
     Nothing = #{latency => atoll_histogram:merge([]), ok => 0, errors => [], drawn => 0, done => 0},
     #{
@@ -29,7 +55,7 @@ outset(#{labels := Labels}) ->
     }.
 
 %% @doc The window between two looks.
--spec between(Before :: debench_peer:look(), After :: debench_peer:look()) -> window().
+-spec between(Before :: atoll_bench_window:look(), After :: atoll_bench_window:look()) -> window().
 between(#{elapsed_ms := Begun, labels := Before, shed := Shed0}, #{elapsed_ms := Ended, labels := After, shed := Shed}) ->
     Labels = [{Label, less(Of0, Of)} || {{Label, Of0}, {Label, Of}} <- lists:zip(Before, After)],
     #{
@@ -37,7 +63,8 @@ between(#{elapsed_ms := Begun, labels := Before, shed := Shed0}, #{elapsed_ms :=
         window_s => (Ended - Begun) / 1000,
         labels => Labels,
         successful => lists:sum([Count || {_, #{latency := #{count := Count}}} <- Labels]),
-        failed => Shed - Shed0 + lists:sum([Errors || {_, #{errors := Errors}} <- Labels])
+        failed => Shed - Shed0 + lists:sum([Errors || {_, #{errors := Errors}} <- Labels]),
+        shed => Shed - Shed0
     }.
 
 less(#{latency := Latency0, errors := Errors0}, #{latency := Latency, errors := Errors}) ->
@@ -46,7 +73,7 @@ less(#{latency := Latency0, errors := Errors0}, #{latency := Latency, errors := 
 counted(Errors) -> lists:sum([N || {_, N} <- Errors]).
 
 %% @doc The looks of all nodes as one; its elapsed time is that of the first.
--spec merged([debench_peer:look(), ...]) -> debench_peer:look().
+-spec merged([atoll_bench_window:look(), ...]) -> atoll_bench_window:look().
 merged([First | _] = Looks) ->
     Sum = fun(Key) -> lists:sum([maps:get(Key, Look) || Look <- Looks]) end,
     Sums = [Key || Key <- [restarts, offered, completed, shed, sent, cpu_us], is_map_key(Key, First)],
@@ -61,7 +88,8 @@ merged([First | _] = Looks) ->
 of_label(Ofs) ->
     Sum = fun(Key) -> lists:sum([maps:get(Key, Of) || Of <- Ofs]) end,
     Errors = [Error || #{errors := Errors} <- Ofs, Error <- Errors],
-    #{
+    Failed = [Latency || #{failed := Latency} <- Ofs],
+    (maps:from_list([{failed, atoll_histogram:merge(Failed)} || Failed =/= []]))#{
         latency => atoll_histogram:merge([Latency || #{latency := Latency} <- Ofs]),
         ok => Sum(ok),
         drawn => Sum(drawn),

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc When the workers of a node begin their operations in DE-Bench, so that they keep what they
+%% @doc When the workers of a node begin their operations in a load, so that they keep what they
 %% know from one operation to the next and may be killed.
 %%
 %% In an open loop operations have their intended starts at a fixed rate, whatever becomes of them,
@@ -12,7 +12,7 @@
 %% what is offered is what is done, and a system that does not keep up is told by how much that is.
 %%
 %% Times are nanoseconds of the monotonic clock.
--module(debench_pace).
+-module(atoll_bench_pace).
 
 -export([new/1, next/1, in_window/2, decide/3, offered/2]).
 
