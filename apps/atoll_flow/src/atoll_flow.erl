@@ -26,6 +26,8 @@
     by => any | name | module,
     %% Above so many messages a second, of one node, only a part of them is traced.
     limit => pos_integer(),
+    %% So many milliseconds from a look at a node to the next one; 200 unless told.
+    period => pos_integer(),
     %% The file in which the shadow network is kept.
     keep => file:filename(),
     %% Agents live in a VM of their own, rather than in this one.
@@ -364,7 +366,7 @@ host(_, _) ->
 
 placed(Host, #state{places = Places} = State) when is_map_key(Host, Places) -> State;
 placed(Host, #state{places = Places, way = Way, options = Options} = State) ->
-    Place = #{way => Way, agents => #{period => ?PERIOD_MS, code => atoll_view_put:code(atoll_flow_probe:modules()), version => atoll_flow_probe:version()}},
+    Place = #{way => Way, agents => #{period => maps:get(period, Options, ?PERIOD_MS), code => atoll_view_put:code(atoll_flow_probe:modules()), version => atoll_flow_probe:version()}},
     {ok, Pid} = case {Host, Options} of
         {here, #{apart := true}} -> atoll_view_reporter_vm:start_link(apart(Place));
         {here, #{}} -> atoll_view_reporter:start_link(atoll_flow_place, Place);

@@ -19,10 +19,10 @@ read(File) ->
         {error, Reason} -> {error, [File, " cannot be read: ", file:format_error(Reason), $.]}
     end.
 
-%% One with bytes that are no text is an error of the function.
+%% OTP 25 has an error of its own for some bytes that are no text, and says this of others.
 consulted(File) ->
     try file:consult(File)
-    catch error:_ -> {ok, []}
+    catch error:{case_clause, _} -> {error, {1, file_io_server, invalid_unicode}}
     end.
 
 %% @doc Keeps it.

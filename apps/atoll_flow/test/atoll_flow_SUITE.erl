@@ -388,7 +388,7 @@ the_commands_print_and_record_it(Config) ->
     ?assertMatch({_, _}, binary:match(Wrong, <<"what was kept of the agents cannot be read: {no,shadow}.">>)),
     ok = file:write_file(Kept, <<255, 254, "x.\n">>),
     #{status := 3, stderr := Bytes} = atoll_cli_line:run(Dir, ["watch", "traffic", "--for", "0.2", "--keep", Kept | Where]),
-    ?assertMatch({_, _}, binary:match(Bytes, <<" is to have one term.">>)),
+    ?assertMatch({_, _}, binary:match(Bytes, <<" cannot be read: ">>)),
     #{status := 3} = atoll_cli_line:run(Dir, ["watch", "record", File, "--for", "1s" | Where]),
     #{status := 2} = atoll_cli_line:run(Dir, ["watch", "traffic", "--by", "name" | Where]).
 
