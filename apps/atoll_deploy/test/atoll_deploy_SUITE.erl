@@ -28,13 +28,12 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() ->
     [
         n_nodes_are_up_and_connected_and_nothing_is_left, a_master_that_is_killed_goes_on_to_exactly_n, a_start_that_fails_leaves_nothing,
-        a_release_is_rolled_and_goes_back_where_it_is_not_well, no_secret_can_be_seen, one_program_at_a_time_works_with_a_state,
-        a_roll_that_is_broken_off_is_undone
+        a_release_is_rolled_and_goes_back_where_it_is_not_well, no_secret_can_be_seen, one_program_at_a_time_works_with_a_state
     ] ++ [
         Case
      || atoll_tier:tier() =:= deep,
         Case <- [
-            a_node_that_was_killed_is_started_again, a_start_that_takes_long_is_ended, states_on_one_host_leave_each_other_alone,
+            a_node_that_was_killed_is_started_again, a_roll_that_is_broken_off_is_undone, a_start_that_takes_long_is_ended, states_on_one_host_leave_each_other_alone,
             what_a_host_has_is_asked_for_until_it_says_that_nothing_is_left, commands_of_a_release_start_and_stop_it, a_file_is_applied_by_the_command,
             time_grows_with_the_nodes_as_that_of_bare_peers
         ]
