@@ -143,7 +143,7 @@ planned(Store, All, Name, Count) ->
 -spec run(deployment(), Family :: string(), Count :: non_neg_integer() | kept, tell()) -> {ok, outcome()} | {error, unicode:chardata()}.
 run(Store, Name, Count, Tell) ->
     Begun = erlang:monotonic_time(millisecond),
-    case atoll_deploy_cloud:ensure(Store, Name) of
+    case atoll_deploy_cloud:ensure(Store, Name, fun() -> plan(Store, Name, Count) end) of
         ok ->
             All = atoll_deploy_store:all(Store),
             case atoll_deploy_family:known(Store, All, Name) of
