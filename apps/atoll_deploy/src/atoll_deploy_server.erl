@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Deployments for a program that runs for long and is asked by several: one operation at a time, which goes on by itself and
-%% tells how far it is, and questions meanwhile. The state is held only while there is something to do, and a moment longer:
-%% the command line works with it too.
+%% tells how far it is, and questions meanwhile. The state is held while an operation goes on, and else for a moment after it was
+%% opened, however often it is asked: the command line works with it too. A fault in what is asked is that of who asks.
 -module(atoll_deploy_server).
 -behaviour(gen_server).
 
@@ -35,7 +35,7 @@
 %% A worker ends by exit, with what came of it.
 -dialyzer({nowarn_function, handle_call/3}).
 
--define(IDLE_MS, 2000).
+-define(HELD_MS, 2000).
 -define(WAIT_MS, 2000).
 -define(CALL_MS, 120000).
 
@@ -49,7 +49,11 @@ dir() -> gen_server:call(?MODULE, dir, ?CALL_MS).
 
 %% @doc Calls a function with the state. It is to ask no host.
 -spec ask(fun((atoll_deploy:deployment()) -> Answer)) -> {ok, Answer} | {error, unicode:chardata()}.
-ask(Fun) -> gen_server:call(?MODULE, {ask, Fun}, ?CALL_MS).
+ask(Fun) ->
+    case gen_server:call(?MODULE, {ask, Fun}, ?CALL_MS) of
+        {raised, {Class, Reason, Stack}} -> erlang:raise(Class, Reason, Stack);
+        Answer -> Answer
+    end.
 
 %% @doc Begins an operation, if none is under way.
 -spec begin_operation(run | roll | terminate | plan, Family :: string(), work()) -> {ok, operation()} | {error, unicode:chardata()}.
@@ -64,14 +68,14 @@ operation() -> gen_server:call(?MODULE, operation, ?CALL_MS).
 init(Dir) -> {ok, #state{dir = Dir}}.
 
 %% @private
--spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}, timeout()}.
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
 handle_call(dir, _From, #state{dir = Dir} = State) ->
     reply(Dir, State);
 handle_call(operation, _From, #state{operation = Operation} = State) ->
     reply(Operation, State);
 handle_call({ask, Fun}, _From, State) ->
     case opened(State) of
-        {ok, Store, Opened} -> reply({ok, Fun(Store)}, Opened);
+        {ok, Store, Opened} -> reply(try {ok, Fun(Store)} catch Class:Reason:Stack -> {raised, {Class, Reason, Stack}} end, Opened);
         {error, Sentence} -> reply({error, Sentence}, State)
     end;
 handle_call({begin_operation, _, _, _}, _From, #state{worker = {_, _}, operation = #{what := What, family := Family}} = State) ->
@@ -87,32 +91,39 @@ handle_call({begin_operation, What, Family, Work}, _From, State) ->
             reply({error, Sentence}, State)
     end.
 
-reply(Answer, State) -> {reply, Answer, State, ?IDLE_MS}.
+reply(Answer, State) -> {reply, Answer, State}.
 
 opened(#state{store = none, dir = Dir} = State) ->
     case atoll_deploy:open(Dir, ?WAIT_MS) of
-        {ok, Store} -> {ok, Store, State#state{store = Store}};
+        {ok, Store} ->
+            ok = held(),
+            {ok, Store, State#state{store = Store}};
         {error, _} = Error -> Error
     end;
 opened(#state{store = Store} = State) ->
     {ok, Store, State}.
+
+held() ->
+    _ = erlang:send_after(?HELD_MS, self(), held),
+    ok.
 
 %% @private
 -spec handle_cast(term(), #state{}) -> no_return().
 handle_cast(Request, _State) -> error({unknown, Request}).
 
 %% @private
--spec handle_info(term(), #state{}) -> {noreply, #state{}, timeout()}.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({told, Done, Total}, #state{operation = Operation} = State) ->
-    {noreply, State#state{operation = Operation#{done := Done, total := Total}}, ?IDLE_MS};
+    {noreply, State#state{operation = Operation#{done := Done, total := Total}}};
 handle_info({'DOWN', Ref, process, Pid, Reason}, #state{worker = {Pid, Ref}, operation = Operation} = State) ->
     Result = case Reason of
         {came, Is} -> Is;
         _ -> {error, io_lib:format("A fault of the master: ~0tP.", [Reason, 12])}
     end,
-    {noreply, State#state{worker = none, operation = Operation#{result := Result}}, ?IDLE_MS};
-handle_info(timeout, #state{worker = none, store = #{} = Store} = State) ->
+    ok = held(),
+    {noreply, State#state{worker = none, operation = Operation#{result := Result}}};
+handle_info(held, #state{worker = none, store = #{} = Store} = State) ->
     ok = atoll_deploy:close(Store),
-    {noreply, State#state{store = none}, infinity};
-handle_info(timeout, State) ->
-    {noreply, State, infinity}.
+    {noreply, State#state{store = none}};
+handle_info(held, State) ->
+    {noreply, State}.

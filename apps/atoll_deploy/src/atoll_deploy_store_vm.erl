@@ -2,8 +2,8 @@
 %% @doc What runs in the VM that keeps the state of deployments: Mnesia, on one table on disk. Another VM than the
 %% master's, since a node of Mnesia has one name for ever, and a master has now this one and now that.
 %%
-%% One such VM at a time has a folder: it listens on a socket whose name says which, and the kernel takes that away with
-%% the VM, in whatever way it ends. What was written is on the disk when write/1 returns.
+%% One such VM at a time has a folder, by whatever name that is called and in whatever namespace: it holds a lock on a file beside it,
+%% which the kernel takes away with what holds it. What was written is on the disk when write/1 returns.
 -module(atoll_deploy_store_vm).
 
 -export([start/2, all/0, write/1]).
@@ -12,48 +12,35 @@
 
 -record(?TABLE, {key :: term(), value :: term()}).
 
+%% A program that has the lock for as long as its standard input is open, and says so.
+-define(LOCK, "exec 9>>\"$1\" && flock -E 75 -w \"$2\" 9 && echo && exec cat").
+-define(BUSY, 75).
+
 %% @doc Opens the folder. One that another VM has is waited for so long.
 -spec start(Dir :: file:filename(), Ms :: non_neg_integer()) -> ok | {error, busy | term()}.
 start(Dir, Ms) ->
     Self = self(),
     %% Whoever calls from outside is there for the call only.
     Holder = spawn(fun() ->
-        Taken = taken(Dir, erlang:monotonic_time(millisecond) + Ms),
-        Self ! {self(), Taken},
-        hold(Taken)
+        Port = open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", ?LOCK, "sh", Dir ++ ".lock", io_lib:format("~b.~3..0b", [Ms div 1000, Ms rem 1000])]}, exit_status, use_stdio, binary]),
+        receive
+            {Port, {data, _}} ->
+                Self ! {self(), ok},
+                %% Nothing is written without it.
+                receive {Port, {exit_status, _}} -> halt(1) end;
+            {Port, {exit_status, ?BUSY}} -> Self ! {self(), {error, busy}};
+            {Port, {exit_status, Status}} -> Self ! {self(), {error, {flock, Status}}}
+        end
     end),
     receive
-        {Holder, {ok, _}} -> opened(Dir);
+        {Holder, ok} -> opened(Dir);
         {Holder, {error, _} = Error} -> Error
     end.
 
-hold({ok, Socket}) ->
-    receive {'EXIT', Socket, _} -> ok end;
-hold(_) ->
-    ok.
-
-taken(Dir, Until) ->
-    <<Name:16/binary, _/binary>> = binary:encode_hex(crypto:hash(sha256, unicode:characters_to_binary(filename:absname(Dir)))),
-    Address = {local, <<0, "atoll-deploy-", Name/binary>>},
-    case gen_tcp:listen(0, [{ifaddr, Address}]) of
-        {ok, Socket} -> {ok, Socket};
-        {error, eaddrinuse} -> after_other(Address, Dir, Until);
-        {error, _} = Error -> Error
-    end.
-
-after_other(Address, Dir, Until) ->
-    case max(0, Until - erlang:monotonic_time(millisecond)) of
-        0 -> {error, busy};
-        Left ->
-            %% It says nothing: the connection ends with it.
-            _ = case gen_tcp:connect(Address, 0, [{active, false}], Left) of
-                {ok, Socket} -> gen_tcp:recv(Socket, 0, Left);
-                {error, _} -> ok
-            end,
-            taken(Dir, Until)
-    end.
-
 opened(Dir) ->
+    ok = filelib:ensure_path(Dir),
+    %% What flags and commands have is for nobody else.
+    ok = file:change_mode(Dir, 8#700),
     ok = application:load(mnesia),
     ok = application:set_env(mnesia, dir, Dir),
     Made = case mnesia:create_schema([node()]) of

@@ -33,6 +33,10 @@
 -type check() :: fun((term()) -> {ok, term()} | error).
 
 -define(SSH_PORT, 22).
+%% Nothing in them means anything to a shell.
+-define(USER, "[a-zA-Z0-9_][a-zA-Z0-9_.-]*").
+-define(HERE, [#{host => "127.0.0.1", port => ?SSH_PORT, attributes => []}]).
+-define(HOST, "[a-zA-Z0-9][a-zA-Z0-9.-]*").
 
 %% @doc The kinds of things, each behind those that it refers to.
 -spec kinds() -> [kind(), ...].
@@ -70,7 +74,7 @@ keys(domain) ->
         {provider, required, "the name of a provider, as a text", fun text/1},
         {hosts, ["127.0.0.1"], "a list of hosts, each \"HOST\", \"HOST:PORT\" or {\"HOST\", #{cores => N, memory_mb => N, attributes => [Text]}}", fun hosts/1},
         {machines, none, "a whole number from 1 to 1000, the machines that a cloud is to give", whole(1, 1000)},
-        {user, none, "a user's name, as a text", fun text/1},
+        {user, none, "a user's name, as a text", fun user/1},
         {dir, ".atoll-deploy", "a folder on the hosts, as a text", fun text/1}
     ];
 keys(family) ->
@@ -87,7 +91,7 @@ keys(family) ->
 -spec check(kind(), Name :: term(), Given :: term()) -> {ok, thing()} | {error, unicode:chardata()}.
 check(Kind, Name, Given) ->
     try
-        is_name(Name) orelse wrong("the name of a ~ts is a letter and at most 29 letters, digits, _ or -, not ~0tP", [Kind, Name, 8]),
+        is_name(Name) orelse wrong("the name of a ~ts is a letter and at most 29 letters, digits, _ or -, not ~ts", [Kind, shown(Name)]),
         is_map(Given) orelse wrong("the ~ts ~ts is to be a map", [Kind, Name]),
         Known = [Key || {Key, _, _, _} <- keys(Kind)],
         _ = [wrong("the ~ts ~ts has no key ~0tp~ts", [Kind, Name, Key, meant(Key, Known)]) || Key <- lists:sort(maps:keys(Given)) -- Known],
@@ -98,6 +102,8 @@ check(Kind, Name, Given) ->
         throw:{wrong, Sentence} -> {error, Sentence}
     end.
 
+shown(Name) -> case is_text(Name) of true -> [$", Name, $"]; false -> io_lib:format("~0tP", [Name, 8]) end.
+
 %% @doc Ends a check with this sentence.
 -spec wrong(io:format(), [term()]) -> no_return().
 wrong(Format, Args) -> throw({wrong, io_lib:format(Format, Args)}).
@@ -105,7 +111,7 @@ wrong(Format, Args) -> throw({wrong, io_lib:format(Format, Args)}).
 %% @doc Whether it may be a name.
 -spec is_name(term()) -> boolean().
 is_name(Name) ->
-    is_text(Name) andalso re:run(Name, "^[a-zA-Z][a-zA-Z0-9_-]{0,29}$", [dollar_endonly, {capture, none}]) =:= match.
+    is_text(Name) andalso re:run(Name, "^[a-zA-Z][a-zA-Z0-9_-]{0,29}$", [unicode, dollar_endonly, {capture, none}]) =:= match.
 
 meant(Key, Known) ->
     case atoll_cli_nearest:of_words(lists:flatten(io_lib:format("~tp", [Key])), [atom_to_list(Is) || Is <- Known]) of
@@ -126,20 +132,25 @@ value(Kind, Name, {Key, Without, Must, Check}, Given) ->
         {_, _} -> {ok, Is} = Check(Without), [{Key, Is}]
     end.
 
-together(provider, #{driver := cloud, name := Name} = Thing) ->
-    _ = [wrong("the provider ~ts is a cloud, and lacks ~ts", [Name, Key]) || Key <- [cloud, size, image], not is_map_key(Key, Thing)],
+together(provider, #{driver := Driver, name := Name} = Thing) ->
+    _ = [wrong("the provider ~ts is a cloud, and lacks ~ts", [Name, Key]) || Driver =:= cloud, Key <- [cloud, size, image], not is_map_key(Key, Thing)],
+    For = [{jump, [ssh]}, {ssh_dir, [ssh, cloud]}, {context, [kubernetes]}] ++ [{Key, [cloud]} || Key <- [cloud, secret_file, size, image]],
+    _ = [
+        wrong("the provider ~ts has the key ~ts, which is for ~ts", [Name, Key, lists:join(" and ", [atom_to_list(Is) || Is <- Drivers])])
+     || {Key, Drivers} <- For, is_map_key(Key, Thing), not lists:member(Driver, Drivers)
+    ],
     ok;
-together(provider, #{jump := _, driver := Driver, name := Name}) when Driver =/= ssh ->
-    wrong("the provider ~ts has a jump, which is for ssh", [Name]);
 together(release, #{name := Name} = Thing) when not is_map_key(path, Thing), not is_map_key(sha256, Thing), not is_map_key(image, Thing) ->
     wrong("the release ~ts has neither a path nor an image", [Name]);
 together(family, #{name := Name, flags := Flags}) ->
-    _ = [wrong("the flags of the family ~ts have -setcookie, which every list of processes would show: put it in a cookie_file", [Name]) || lists:member("-setcookie", Flags)],
+    _ = [wrong("the flags of the family ~ts have -setcookie, which every list of processes would show: put it in a cookie_file", [Name]) || lists:any(fun(Flag) -> lists:prefix("-setcookie", Flag) end, Flags)],
     %% Or two of two families could have one name: a number stands behind it.
     case lists:member(lists:last(Name), "0123456789") of
         true -> wrong("the name of the family ~ts ends with a digit, and its nodes' names are it and a number", [Name]);
         false -> ok
     end;
+together(domain, #{machines := _, hosts := Hosts, name := Name}) when Hosts =/= ?HERE ->
+    wrong("the domain ~ts has hosts, and machines of a cloud in their place", [Name]);
 together(domain, #{hosts := Hosts, name := Name}) ->
     Names = [Host || #{host := Host} <- Hosts],
     _ = [wrong("the domain ~ts has the host ~ts twice", [Name, Twice]) || Twice <- Names -- lists:usort(Names)],
@@ -174,18 +185,20 @@ whole(Min, Max) ->
        (_) -> error
     end.
 
+user(Name) -> matching(Name, "^" ++ ?USER ++ "$").
+
 sum(Sum) -> matching(Sum, "^[0-9a-f]{64}$").
 
 dns_label(Text) -> matching(Text, "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$").
 
 matching(Text, Pattern) ->
-    case is_text(Text) andalso re:run(Text, Pattern, [dollar_endonly, {capture, none}]) of
+    case is_text(Text) andalso re:run(Text, Pattern, [unicode, dollar_endonly, {capture, none}]) of
         match -> {ok, Text};
         _ -> error
     end.
 
 jump(Text) ->
-    case is_text(Text) andalso re:run(Text, "^([^@:]+)@([^@:]+?)(:([0-9]{1,5}))?$", [dollar_endonly, {capture, [1, 2, 4], list}]) of
+    case is_text(Text) andalso re:run(Text, "^(" ++ ?USER ++ ")@(" ++ ?HOST ++ ")(:([0-9]{1,5}))?$", [unicode, dollar_endonly, {capture, [1, 2, 4], list}]) of
         {match, [User, Host, Port]} ->
             case port(Port) of
                 {ok, Is} -> {ok, {User, Host, Is}};
@@ -212,7 +225,7 @@ host({Text, #{} = Has}) ->
         _ -> error
     end;
 host(Text) ->
-    case is_text(Text) andalso re:run(Text, "^([a-zA-Z0-9][a-zA-Z0-9.-]*)(:([0-9]{1,5}))?$", [dollar_endonly, {capture, [1, 3], list}]) of
+    case is_text(Text) andalso re:run(Text, "^(" ++ ?HOST ++ ")(:([0-9]{1,5}))?$", [unicode, dollar_endonly, {capture, [1, 3], list}]) of
         {match, [Host, Port]} ->
             case port(Port) of
                 {ok, Is} -> #{host => Host, port => Is, attributes => []};
