@@ -18,6 +18,9 @@
 }.
 
 -define(MS, 60000).
+-define(OBJECTS, "statefulset,service,secret").
+%% What kubectl is told over its standard input ends where it ends: a port's own has no end.
+-define(PIPE, "n=$1; shift; head -c \"$n\" | exec \"$@\"").
 
 %% @doc The manifests of a family.
 -spec objects(family(), Cookie :: atoll_deploy_family:secret()) -> {ok, [atoll_cli_json:object()]} | {error, unicode:chardata()}.
@@ -52,60 +55,74 @@ pod(Name, N, Release) ->
 
 %% Has the cluster have so many nodes of the family's release, and waits until they are well.
 -spec run(family(), Cookie :: atoll_deploy_family:secret()) -> {ok, atoll_deploy:outcome()} | {error, unicode:chardata()}.
-run(#{store := #{dir := Dir}, family := #{name := Name, seconds := Seconds}} = Context, Cookie) ->
+run(#{family := #{name := Name, release := Release, seconds := Seconds}} = Context, Cookie) ->
     Begun = erlang:monotonic_time(millisecond),
-    case objects(Context, Cookie) of
-        {ok, Objects} ->
-            %% Of a master that was killed.
-            _ = [file:delete(Old) || Old <- filelib:wildcard(filename:join(Dir, "manifest.*"))],
-            File = filename:join(Dir, lists:concat(["manifest.", os:getpid(), ".json"])),
-            ok = written(File, atoll_deploy_kubernetes:text(Objects)),
-            Applied = kubectl(["apply", "-f", File], ?MS, Context),
-            ok = file:delete(File),
-            case Applied of
+    case {objects(Context, Cookie), others(Context)} of
+        {{ok, Objects}, {ok, Pods}} ->
+            case kubectl(["apply", "-f", "-"], atoll_deploy_kubernetes:text(Objects), ?MS, Context) of
                 {ok, _} ->
                     At = erlang:monotonic_time(millisecond),
-                    %% Nodes that do not get well are named below.
-                    Waited = kubectl(["rollout", "status", "statefulset/" ++ Name, lists:concat(["--timeout=", Seconds, "s"])], Seconds * 1000 + ?MS, Context),
+                    Old = [Pod || #{release := Is} = Pod <- Pods, Is =/= Release],
+                    %% Kubernetes would wait for ever for one that does not get well.
+                    Broken = [Node || #{node := Node, state := State} <- Old, State =/= up],
+                    _ = [kubectl(["delete", "pod", "--ignore-not-found", "--wait=false" | Broken], ?MS, Context) || Broken =/= []],
+                    %% Of those with another release one ends and one starts at a time. Nodes that do not get well are named below.
+                    For = Seconds * max(1, 2 * length(Old)),
+                    Waited = kubectl(["rollout", "status", "statefulset/" ++ Name, lists:concat(["--timeout=", For, "s"])], For * 1000 + ?MS, Context),
                     outcome(Waited, Context, #{connect => At - Begun, nodes => erlang:monotonic_time(millisecond) - At}, Begun);
                 {error, _} = Error ->
                     Error
             end;
-        {error, _} = Error ->
-            Error
+        {{error, _} = Error, _} -> Error;
+        {_, {error, _} = Error} -> Error
     end.
 
-%% It has its mode before it has the secret.
-written(File, Text) ->
-    _ = file:delete(File),
-    ok = file:write_file(File, <<>>, [exclusive]),
-    ok = file:change_mode(File, 8#600),
-    file:write_file(File, Text).
+%% The pods that there are, if nothing of the family's name is somebody else's.
+others(#{family := #{name := Name}} = Context) ->
+    #{namespace := Namespace} = provider(Context),
+    {Column, Ours} = atoll_deploy_kubernetes:managed(),
+    case kubectl(["get", ?OBJECTS, Name, "--ignore-not-found", "--no-headers", "-o", "custom-columns=K:.kind,M:" ++ Column], ?MS, Context) of
+        {ok, Output} ->
+            case [Kind || [Kind, By] <- words(Output), By =/= Ours] of
+                [] ->
+                    case status(Context) of
+                        {ok, #{nodes := Pods}} -> {ok, Pods};
+                        {error, _} = Error -> Error
+                    end;
+                [Kind | _] -> {error, ["The namespace ", Namespace, " has a ", Kind, " ", Name, " already, which this program has not made."]}
+            end;
+        {error, _} = Error -> Error
+    end.
 
+words(Output) -> [string:lexemes(unicode:characters_to_list(Line), " ") || Line <- binary:split(Output, <<"\n">>, [global, trim_all])].
+
+%% The cluster has taken what it was told, also where it does not say what came of it.
 outcome(Waited, #{family := #{name := Name}} = Context, Phases, Begun) ->
-    case status(Context) of
-        {ok, #{nodes := Nodes, wanted := Wanted}} ->
-            Up = [Node || #{node := Node, state := up} <- Nodes],
-            Failed = [{Node, Why} || #{node := Node, state := State, why := Why} <- Nodes, State =/= up],
-            Said = case {Waited, Failed, length(Up)} of
-                {{error, Why}, [], _} -> [{Name, Why}];
-                {_, [], Less} when Less < Wanted -> [{Name, io_lib:format("~b of ~b pods are there", [Less, Wanted])}];
-                _ -> Failed
-            end,
-            {ok, #{family => Name, up => Up, failed => Said, said => [], done => Wanted, phases => #{"kubernetes" => Phases}, ms => erlang:monotonic_time(millisecond) - Begun}};
-        {error, _} = Error ->
-            Error
-    end.
+    {Up, Failed} =
+        case status(Context) of
+            {error, Unsaid} -> {[], [{Name, Unsaid}]};
+            {ok, #{nodes := Nodes, wanted := Wanted}} ->
+                Well = [Node || #{node := Node, state := up} <- Nodes],
+                case {[{Node, Why} || #{node := Node, state := State, why := Why} <- Nodes, State =/= up], Waited} of
+                    {[], {error, Why}} -> {Well, [{Name, Why}]};
+                    {[], _} when length(Well) < Wanted -> {Well, [{Name, io_lib:format("~b of ~b pods are there", [length(Well), Wanted])}]};
+                    {Others, _} -> {Well, Others}
+                end
+        end,
+    {ok, #{family => Name, up => Up, failed => Failed, said => [], done => length(Up), phases => #{"kubernetes" => Phases}, ms => erlang:monotonic_time(millisecond) - Begun}}.
 
 %% @doc Takes all of the family away, and waits until it is gone.
 -spec terminate(family()) -> {ok, atoll_deploy:outcome()} | {error, unicode:chardata()}.
 terminate(#{family := #{name := Name, seconds := Seconds}} = Context) ->
     Begun = erlang:monotonic_time(millisecond),
-    Deleted = kubectl(["delete", "statefulset,service,secret", Name, "--ignore-not-found", "--wait"], Seconds * 1000 + ?MS, Context),
+    Deleted = kubectl(["delete", ?OBJECTS, "-l", atoll_deploy_kubernetes:label(Name), "--ignore-not-found", "--wait"], Seconds * 1000 + ?MS, Context),
     case Deleted of
         {ok, _} ->
-            case kubectl(["wait", "--for=delete", "pod", "-l", atoll_deploy_kubernetes:label(Name), lists:concat(["--timeout=", Seconds, "s"])], Seconds * 1000 + ?MS, Context) of
-                {ok, _} -> {ok, #{family => Name, up => [], failed => [], said => [], done => 0, phases => #{}, ms => erlang:monotonic_time(millisecond) - Begun}};
+            %% It is an error if there was none any more.
+            _ = kubectl(["wait", "--for=delete", "pod", "-l", atoll_deploy_kubernetes:label(Name), lists:concat(["--timeout=", Seconds, "s"])], Seconds * 1000 + ?MS, Context),
+            case status(Context) of
+                {ok, #{nodes := []}} -> {ok, #{family => Name, up => [], failed => [], said => [], done => 0, phases => #{}, ms => erlang:monotonic_time(millisecond) - Begun}};
+                {ok, #{nodes := [#{node := Pod} | _]}} -> {error, ["The pod ", Pod, " is there still."]};
                 {error, _} = Error -> Error
             end;
         {error, _} = Error ->
@@ -118,7 +135,7 @@ status(#{family := #{name := Name}, count := Count} = Context) ->
     Columns = "custom-columns=N:.metadata.name,P:.status.phase,R:.status.containerStatuses[0].ready,H:.spec.nodeName,L:.metadata.labels.release,W:.status.containerStatuses[0].state.waiting.reason",
     case kubectl(["get", "pods", "-l", atoll_deploy_kubernetes:label(Name), "--no-headers", "-o", Columns], ?MS, Context) of
         {ok, Output} ->
-            Nodes = [told(Words) || Line <- binary:split(Output, <<"\n">>, [global, trim_all]), [_, _, _, _, _, _] = Words <- [string:lexemes(unicode:characters_to_list(Line), " ")]],
+            Nodes = [told(Words) || [Pod, _, _, _, _, _] = Words <- words(Output), lists:prefix(Name ++ "-", Pod)],
             {ok, #{family => Name, wanted => Count, nodes => Nodes}};
         {error, _} = Error ->
             Error
@@ -136,18 +153,30 @@ log(Context, Pod, Lines) ->
         {error, _} = Error -> Error
     end.
 
-kubectl(Args, Ms, Context) ->
+kubectl(Args, Ms, Context) -> kubectl(Args, <<>>, Ms, Context).
+
+kubectl(Args, Input, Ms, Context) ->
     #{namespace := Namespace, kubectl := Kubectl} = Provider = provider(Context),
     case os:find_executable(Kubectl) of
         false -> {error, ["There is no program ", Kubectl, " here, which Kubernetes is spoken to with."]};
         Program ->
             Where = ["--namespace", Namespace] ++ lists:append([["--context", At] || #{context := At} <- [Provider]]),
-            Port = open_port({spawn_executable, Program}, [{args, Where ++ Args}, exit_status, binary, use_stdio, stderr_to_stdout, hide]),
+            Piped = ["-c", ?PIPE, "sh", integer_to_list(iolist_size(Input)), Program | Where ++ Args],
+            Port = open_port({spawn_executable, "/bin/sh"}, [{args, Piped}, exit_status, binary, use_stdio, stderr_to_stdout, hide]),
+            true = port_command(Port, Input),
             case ran(Port, erlang:monotonic_time(millisecond) + Ms, []) of
                 {ok, 0, Output} -> {ok, Output};
-                {ok, _, Output} -> {error, ["kubectl says: ", string:slice(lists:join(" ", string:lexemes(string:trim(Output), "\n")), 0, 300)]};
+                {ok, _, Output} -> {error, ["kubectl says: ", said(Output)]};
                 late -> {error, ["kubectl ", hd(Args), " took too long."]}
             end
+    end.
+
+%% Without what its libraries log.
+said(Output) ->
+    Lines = binary:split(Output, <<"\n">>, [global, trim_all]),
+    case [Line || Line <- Lines, re:run(Line, "^[IWEF][0-9]{4} ") =:= nomatch] of
+        [] -> lists:join(" ", Lines);
+        Said -> lists:join(" ", Said)
     end.
 
 ran(Port, Until, Said) ->

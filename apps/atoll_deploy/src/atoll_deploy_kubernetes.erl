@@ -10,7 +10,7 @@
 %% ready. What has no application `atoll' does not look at that.
 -module(atoll_deploy_kubernetes).
 
--export([manifest/1, text/1, label/1, shown/1]).
+-export([manifest/1, text/1, label/1, managed/0, shown/1]).
 
 -export_type([wanted/0]).
 
@@ -23,6 +23,7 @@
 }.
 
 -define(PORT, 9100).
+-define(MANAGED, 'app.kubernetes.io/managed-by').
 %% As long as on a host: a release's own command may start a VM for it.
 -define(HEALTH_S, 10).
 
@@ -37,16 +38,16 @@ manifest(#{family := #{name := Name, seconds := Seconds}, release := #{name := R
                   {data, {[{cookie, base64:encode((maps:get(cookie, Wanted))())}]}}]},
                 {[{apiVersion, <<"v1">>}, {kind, <<"Service">>}, {metadata, metadata(Name, Namespace)},
                   {spec, {[
-                      {clusterIP, <<"None">>}, {publishNotReadyAddresses, true}, {selector, {[{app, bin(Name)}]}},
+                      {clusterIP, <<"None">>}, {publishNotReadyAddresses, true}, {selector, {labels(Name)}},
                       {ports, [{[{name, <<"dist">>}, {port, ?PORT}]}]}
                   ]}}]},
                 {[{apiVersion, <<"apps/v1">>}, {kind, <<"StatefulSet">>}, {metadata, metadata(Name, Namespace)},
                   {spec, {[
                       {serviceName, bin(Name)}, {replicas, maps:get(count, Wanted)}, {podManagementPolicy, <<"Parallel">>},
                       {minReadySeconds, 1}, {updateStrategy, {[{type, <<"RollingUpdate">>}]}},
-                      {selector, {[{matchLabels, {[{app, bin(Name)}]}}]}},
+                      {selector, {[{matchLabels, {labels(Name)}}]}},
                       {template, {[
-                          {metadata, {[{labels, {[{app, bin(Name)}, {release, bin(ReleaseName)}]}}]}},
+                          {metadata, {[{labels, {labels(Name) ++ [{release, bin(ReleaseName)}]}}]}},
                           {spec, {[{terminationGracePeriodSeconds, Seconds}, {containers, [container(bin(Image), Wanted)]}]}}
                       ]}}
                   ]}}]}
@@ -55,7 +56,10 @@ manifest(#{family := #{name := Name, seconds := Seconds}, release := #{name := R
     end.
 
 metadata(Name, Namespace) ->
-    {[{name, bin(Name)}, {namespace, bin(Namespace)}, {labels, {[{app, bin(Name)}, {'app.kubernetes.io/managed-by', <<"atoll">>}]}}]}.
+    {[{name, bin(Name)}, {namespace, bin(Namespace)}, {labels, {labels(Name)}}]}.
+
+%% Pods of others may have the family's name, and others may have its name for something else.
+labels(Name) -> [{app, bin(Name)}, {?MANAGED, <<"atoll">>}].
 
 container(Image, #{family := #{name := Name, flags := Flags, needs := Needs, seconds := Seconds}, release := Release, namespace := Namespace}) ->
     Node = lists:concat([Name, "@$(POD_NAME).", Name, ".", Namespace, ".svc.cluster.local"]),
@@ -104,8 +108,12 @@ shown(Objects) ->
      || {Pairs} <- Objects
     ].
 
-%% @doc What the pods of a family are told by.
+%% @doc What a family's pods and objects are told by.
 -spec label(Family :: string()) -> string().
-label(Family) -> "app=" ++ Family.
+label(Family) -> unicode:characters_to_list(lists:join(",", [[atom_to_list(Key), $=, Value] || {Key, Value} <- labels(Family)])).
+
+%% @doc The column in which kubectl says by whom an object is managed, and what it says of ours.
+-spec managed() -> {Column :: string(), By :: string()}.
+managed() -> {".metadata.labels." ++ unicode:characters_to_list(string:replace(atom_to_list(?MANAGED), ".", "\\.", all)), "atoll"}.
 
 bin(Text) -> unicode:characters_to_binary(Text).

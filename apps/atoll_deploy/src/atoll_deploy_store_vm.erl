@@ -20,9 +20,10 @@
 -spec start(Dir :: file:filename(), Ms :: non_neg_integer()) -> ok | {error, busy | term()}.
 start(Dir, Ms) ->
     Self = self(),
+    Seconds = lists:flatten(io_lib:format("~.3f", [Ms / 1000])),
     %% Whoever calls from outside is there for the call only.
     Holder = spawn(fun() ->
-        Port = open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", ?LOCK, "sh", Dir ++ ".lock", io_lib:format("~b.~3..0b", [Ms div 1000, Ms rem 1000])]}, exit_status, use_stdio, binary]),
+        Port = open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", ?LOCK, "sh", Dir ++ ".lock", Seconds]}, exit_status, use_stdio, binary]),
         receive
             {Port, {data, _}} ->
                 Self ! {self(), ok},

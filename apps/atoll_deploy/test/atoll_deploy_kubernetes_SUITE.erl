@@ -54,15 +54,19 @@ end_per_testcase(_, Config) ->
 echo \"$*\" >>DIR/calls
 while case $1 in --*) true ;; *) false ;; esac; do shift 2; done
 case $1 in
-apply) cp \"$3\" DIR/applied; stat -c %a \"$3\" >DIR/mode ;;
+apply) cat >DIR/applied ;;
 get)
+    case $2 in *secret*) [ ! -e DIR/foreign ] || echo \"Service helm\"; exit 0 ;; esac
+    [ -e DIR/applied ] || { echo 'No resources found in sea namespace.'; exit 0; }
     count=$(grep -o '\"replicas\":[0-9]*' DIR/applied | cut -d: -f2) release=$(grep -o '\"release\":\"[a-z]*' DIR/applied | cut -d'\"' -f4) n=0
     while [ \"$n\" -lt \"$count\" ]; do
-        echo \"reef-$n Running true machine $release <none>\"
+        well='true machine' why='<none>'
+        [ \"$release\" != \"$(cat DIR/bad 2>/dev/null)\" ] || well='false machine' why=CrashLoopBackOff
+        echo \"reef-$n Running $well $release $why\"
         n=$((n + 1))
     done ;;
 logs) echo \"$2 says this\" ;;
-delete) rm DIR/applied ;;
+delete) [ \"$2\" = pod ] || rm DIR/applied ;;
 esac
 ").
 
@@ -75,13 +79,23 @@ kubectl_is_told_what_a_family_is(Config) ->
     {ok, Steps} = atoll_deploy:plan(Deployment, "reef", 2),
     ?assertEqual(["reef-0", "reef-1"], [Node || {start, #{node := Node}} <- Steps]),
     Run = fun(N) -> atoll_deploy:run(Deployment, "reef", N, fun(_, _) -> ok end) end,
+    %% What is there and is not ours stays.
+    ok = file:write_file(filename:join(Dir, "foreign"), ""),
+    {error, Foreign} = Run(2),
+    ?assertEqual("The namespace sea has a Service reef already, which this program has not made.", lists:flatten(Foreign)),
+    ?assertNot(filelib:is_file(filename:join(Dir, "applied"))),
+    ok = file:delete(filename:join(Dir, "foreign")),
+    ?assertMatch({ok, #{nodes := []}}, atoll_deploy:status(Deployment, "reef")),
     ?assertMatch({ok, #{up := ["reef-0", "reef-1"], failed := []}}, Run(2)),
     ?assertMatch({ok, #{up := [_, _, _], failed := []}}, Run(3)),
     {ok, Cookie} = file:read_file(filename:join([?config(state, Config), "cookies", "reef"])),
     {ok, Applied} = file:read_file(filename:join(Dir, "applied")),
     ?assertMatch({_, _}, binary:match(Applied, base64:encode(Cookie))),
-    ?assertEqual({ok, <<"600\n">>}, file:read_file(filename:join(Dir, "mode"))),
-    ?assertEqual([], filelib:wildcard(?config(state, Config) ++ "/manifest*")),
+    %% One that does not get well is not waited for when the old one is to be back.
+    ok = file:write_file(filename:join(Dir, "bad"), "two"),
+    ?assertMatch({back, ["reef-0", ": ", "CrashLoopBackOff"], #{up := [_, _, _], failed := []}}, atoll_deploy:roll(Deployment, "reef", {"two", 1}, fun(_, _) -> ok end)),
+    ?assertMatch({ok, #{nodes := [#{release := "one", state := up} | _]}}, atoll_deploy:status(Deployment, "reef")),
+    ok = file:delete(filename:join(Dir, "bad")),
     ?assertMatch({ok, #{up := [_, _, _]}}, atoll_deploy:roll(Deployment, "reef", {"two", 1}, fun(_, _) -> ok end)),
     {ok, #{wanted := 3, nodes := [#{release := "two", state := up} | _]}} = atoll_deploy:status(Deployment, "reef"),
     ?assertEqual({ok, [<<"reef-1 says this">>]}, atoll_deploy:log(Deployment, {"reef", "reef-1"}, 10)),
@@ -89,7 +103,10 @@ kubectl_is_told_what_a_family_is(Config) ->
     {ok, Calls} = file:read_file(filename:join(Dir, "calls")),
     ?assertEqual(nomatch, binary:match(Calls, [Cookie, base64:encode(Cookie)])),
     [?assertMatch({match, _}, re:run(Line, "^--namespace sea --context sea-side ")) || Line <- binary:split(Calls, <<"\n">>, [global, trim])],
-    ?assertMatch({match, _}, re:run(Calls, "delete statefulset,service,secret reef ")),
+    ?assertMatch({match, _}, re:run(Calls, "delete pod --ignore-not-found --wait=false reef-0 reef-1 reef-2\n")),
+    ?assertMatch({match, _}, re:run(Calls, "rollout status statefulset/reef --timeout=30s\n")),
+    ?assertMatch({match, _}, re:run(Calls, "rollout status statefulset/reef --timeout=180s\n")),
+    ?assertMatch({match, _}, re:run(Calls, "delete statefulset,service,secret -l app=reef,app.kubernetes.io/managed-by=atoll ")),
     ok = atoll_deploy:put(Deployment, provider, "k", #{driver => kubernetes, kubectl => "no-such-kubectl"}),
     {error, Sentence} = Run(1),
     ?assertEqual("There is no program no-such-kubectl here, which Kubernetes is spoken to with.", lists:flatten(Sentence)),

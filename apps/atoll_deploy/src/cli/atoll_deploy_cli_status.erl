@@ -32,9 +32,9 @@ told(Told, Json) ->
     case [Sentence || {error, Sentence} <- Told] of
         [] -> show(Json, Shown);
         %% The others are listed.
-        [Sentence | _] ->
+        Sentences ->
             _ = [show(Json, Shown) || Shown =/= []],
-            {unable, Sentence}
+            {unable, lists:join($\s, Sentences)}
     end.
 
 show(true, Families) ->
