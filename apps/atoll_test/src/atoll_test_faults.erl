@@ -102,8 +102,10 @@ plant(#{file := File, replace := Replace, by := By, suites := Suites}, #{root :=
         ok = compile(Path, Ebin)
     end.
 
+%% A script is run where it stands.
 compile(Path, Ebin) ->
-    case compile:file(Path, [{outdir, Ebin}, debug_info, return_errors]) of
+    case filename:extension(Path) =:= ".erl" andalso compile:file(Path, [{outdir, Ebin}, debug_info, return_errors]) of
+        false -> ok;
         {ok, _} -> ok;
         {error, Errors, _} -> {error, io_lib:format("it does not compile: ~0p", [Errors])}
     end.
