@@ -29,11 +29,14 @@ put(Store, Kind, Name, Given, Mode) ->
 -spec known(atoll_deploy_store:store()) -> atoll_deploy_file:known().
 known(Store) -> [{Kind, Name} || {{Kind, Name}, _} <- atoll_deploy_store:all(Store), lists:member(Kind, atoll_deploy_thing:kinds())].
 
+%% Of several nodes the first one is named.
+all(Store) -> lists:sort(atoll_deploy_store:all(Store)).
+
 %% @doc As put/5, of several that were checked: all of them, or none if something is wrong with one.
 -spec put_all(atoll_deploy_store:store(), [{atoll_deploy_thing:kind(), atoll_deploy_thing:thing()}], mode()) ->
     {ok, [{atoll_deploy_thing:thing(), change()}]} | {error, unicode:chardata()}.
 put_all(Store, Things, Mode) ->
-    All = atoll_deploy_store:all(Store),
+    All = all(Store),
     Checked = [
         case whole(Store, Kind, Thing, Mode) of
             {ok, Whole} -> {{Kind, Name}, Whole, hindered(Kind, Whole, All)};
@@ -137,7 +140,7 @@ pods(Family, All) ->
 %% @doc Forgets a thing that nothing needs any more, and of a release its archive.
 -spec forget(atoll_deploy_store:store(), atoll_deploy_thing:kind(), Name :: string(), mode()) -> ok | {error, unicode:chardata()}.
 forget(Store, Kind, Name, Mode) ->
-    All = atoll_deploy_store:all(Store),
+    All = all(Store),
     Needing =
         [["the ", atom_to_list(Other), " ", Of]
          || {{Other, Of}, Thing} <- All, lists:member(Other, atoll_deploy_thing:kinds()), lists:member({Kind, Name}, atoll_deploy_thing:references(Other, Thing))] ++
