@@ -31,7 +31,7 @@ parameters() ->
         #{name => size, type => integer, values => [1000], min => 0, max => 1000000, unit => "bytes", help => "of a value"},
         #{name => seconds, type => number, values => [2], min => 0, max => 600, unit => "s", help => "of a round"},
         #{name => kill, type => integer, values => [0], min => 0, max => 600, unit => "s", help => "after which a node of the ring is killed; 0: none is"},
-        #{name => store, type => atom, values => [mnesia, ring, redis, mariadb], one_of => ?STORES, help => "what is loaded"}
+        #{name => store, type => atom, values => [ets, mnesia, ring], one_of => ?STORES, help => "what is loaded"}
     ].
 
 -spec variant() -> atom().

@@ -6,19 +6,32 @@
 %% `star' is the client-server topology, and any other one is peer to peer. {@link adcounter_program} says what the program does.
 -module(adcounter).
 
--export([node_options/2, hops/2, read/1, change/1, once/1, status/0, await_members/2]).
+-export([node_options/2, load/0, hops/2, read/1, change/1, once/1, status/0, await_members/2]).
 
 -export_type([mode/0]).
 
 -type mode() :: server | peer.
 
+-define(MANY, 100).
+
 %% @doc How the nodes of a run are started, the first one to be the server: with the overlay of that mode.
 -spec node_options(mode(), Contacts :: pos_integer()) -> #{connect_all := false, apps := [atom()], args := fun(([node(), ...]) -> [string()])}.
 node_options(Mode, Contacts) ->
-    #{connect_all => false, apps => [atoll], args => fun(Nodes) -> args(Mode, lists:sublist(Nodes, Contacts)) end}.
+    #{connect_all => false, apps => [atoll], args => fun(Nodes) -> ["-s", "adcounter", "load"] ++ patience(length(Nodes)) ++ args(Mode, lists:sublist(Nodes, Contacts)) end}.
+
+%% Hundreds of nodes on a few processors wait for each other longer than a failure takes to be found otherwise.
+patience(Count) when Count > ?MANY -> ["-atoll", "detector", text(#{period_ms => 5000, suspect_ms => 20000, dead_ms => 60000, silent_ms => 120000, ask_ms => 5000, late_ms => 5000})];
+patience(_) -> [].
 
 args(server, [Server | _]) -> ["-atoll", "overlay", "star", "-atoll", "overlay_options", text(#{servers => [Server]}), "-atoll", "contacts", text([Server])];
 args(peer, Contacts) -> ["-atoll", "overlay", "hyparview", "-atoll", "contacts", text(Contacts)].
+
+%% @doc Loads its code on a node that starts. Else hundreds of nodes would all do that when a run begins.
+-spec load() -> ok | {error, [{module(), term()}]}.
+load() ->
+    Apps = [atoll_crdt, adcounter],
+    _ = [application:load(App) || App <- Apps],
+    code:ensure_modules_loaded(lists:append([Modules || App <- Apps, {ok, Modules} <- [application:get_key(App, modules)]])).
 
 %% @doc Over how many connections news goes at most from a client to the server: over its own; or peer to peer, where each more reaches twice as many nodes at least, and two for views that
 %% are not as they should be.
