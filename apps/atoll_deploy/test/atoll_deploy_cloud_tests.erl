@@ -113,8 +113,8 @@ state() ->
         ok = atoll_deploy:put(Store, Kind, Name, Of)
      || {Kind, Name, Of} <- [
             {provider, "c", Given}, {release, "r", #{path => filename:join(Dir, "release")}},
-            {domain, "d", #{provider => "c", machines => 3}}, {domain, "d-e", #{provider => "c", machines => 1}},
-            {family, "f", #{release => "r", domains => ["d"]}}, {family, "g", #{release => "r", domains => ["d-e"]}}
+            {domain, "d", #{provider => "c", machines => 3}}, {domain, "d-1", #{provider => "c", machines => 1}},
+            {family, "f", #{release => "r", domains => ["d"]}}, {family, "g", #{release => "r", domains => ["d-1"]}}
         ]
     ],
     #{dir => Dir, store => Store, file => File, lock => filename:join([Dir, "state", "cloud.lock"])}.
@@ -173,9 +173,9 @@ wanted(#{store := Store, file := File}) ->
 beside(#{store := Store, file := File}) ->
     ok = ensure(Store, "g"),
     ok = ensure(Store, "f"),
-    ?assertEqual(names_of("d-e", Store, [1]) ++ names_of("d", Store, [1, 2, 3]), machines(File)),
+    ?assertEqual(names_of("d-1", Store, [1]) ++ names_of("d", Store, [1, 2, 3]), machines(File)),
     ?assertMatch({ok, #{failed := []}}, atoll_deploy:terminate(Store, "f", fun(_, _) -> ok end)),
-    ?assertEqual(names_of("d-e", Store, [1]), machines(File)),
+    ?assertEqual(names_of("d-1", Store, [1]), machines(File)),
     ok = atoll_deploy_cloud:release(Store, "g").
 
 %% And the others are destroyed.
