@@ -98,6 +98,20 @@ nothing_stays_of_a_match_that_has_ended_and_those_that_nobody_follows_hold_up_no
         end}
     end).
 
+an_event_is_taken_once_however_often_it_is_sent_test_() ->
+    service(4, [], fun(_) ->
+        fun() ->
+            Id = new(<<"a">>),
+            ?assertEqual({error, exists}, matchstream:new_match(?ABOUT(<<"a">>))),
+            Players = [{home_players, [{9, <<"Breaker">>}]}, {visit_players, []}],
+            {ok, Event} = matchstream:register(Id, start, Players, 1),
+            ?assertEqual({ok, Event}, matchstream:register(Id, start, Players, 1)),
+            ?assertEqual({error, {conflict, 1}}, matchstream:register(Id, stop, [], 1)),
+            ?assertEqual({error, {conflict, 3}}, matchstream:register(Id, stop, [], 3)),
+            ?assertEqual({ok, [Event]}, matchstream:history(Id, 0))
+        end
+    end).
+
 %% As if no broadcast had come, and as if one had come too early.
 what_another_node_has_taken_comes_without_a_broadcast_test_() ->
     service(4, [], fun(_) ->
