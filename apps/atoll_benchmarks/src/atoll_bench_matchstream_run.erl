@@ -127,7 +127,9 @@ ready(Cluster) -> ready(Cluster, now_ms() + ?READY_MS).
 ready(Cluster, Deadline) ->
     case {lists:all(fun({_, Said}) -> Said =:= {ok, true} end, atoll_cluster:multicall(Cluster, matchstream_store, is_ready, [])), now_ms() < Deadline} of
         {true, _} -> ok;
-        {false, true} -> looked(fun() -> ready(Cluster, Deadline) end);
+        {false, true} ->
+            receive after ?LOOK_MS -> ok end,
+            ready(Cluster, Deadline);
         {false, false} -> {error, "The store does not come to be ready."}
     end.
 

@@ -71,7 +71,8 @@ a_backlog_is_found_and_named(Config) ->
     ?assert(Limit < 512),
     Subject = integer_to_binary(Port),
     ?assertMatch(#{<<"cause">> := <<"backlog">>, <<"subject">> := Subject}, First),
-    ?assertMatch({match, _}, re:run(map_get(<<"says">>, First), "has room for 5 connections")),
+    %% A look may have met it full, or nearly so.
+    ?assertMatch({match, _}, re:run(map_get(<<"says">>, First), "(has room for|of) 5 connections")),
     {ok, Entries, 0} = atoll_scale_journal:read(File ++ ".journal"),
     ?assertMatch([<<"begun">>, <<"run">> | _], [What || #{<<"what">> := What} <- Entries]),
     ?assertMatch([_ | _], [Run || #{<<"what">> := <<"run">>, <<"passed">> := false, <<"node">> := #{<<"looks">> := Looks}} = Run <- Entries, Looks > 1]),

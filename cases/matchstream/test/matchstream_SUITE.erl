@@ -7,7 +7,7 @@
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([
     a_thousand_clients_get_all_of_a_match/1, who_comes_late_gets_the_status_and_the_rest/1, the_history_is_what_was_registered/1,
-    hostile_clients_are_told_and_closed/1, an_event_is_taken_once_however_often_it_is_sent/1,
+    hostile_clients_are_told_and_closed/1,
     a_killed_redis_loses_nothing_acknowledged/1, a_redis_that_ends_is_started_again/1, a_redis_that_cannot_start_is_said/1, the_first_stage_does_the_same/1,
     a_killed_node_loses_nothing_and_its_clients_go_on_elsewhere/1, who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed/1,
     who_says_nothing_is_told_and_costs_the_others_nothing/1, a_service_finds_its_matches_on_disk/1, the_page_starts_and_stops_a_match/1, a_node_that_was_cut_off_says_so_until_it_is_started_again/1
@@ -25,7 +25,7 @@ all() -> [{group, mnesia}, {group, redis} | [{group, stage1} || atoll_tier:tier(
 groups() ->
     [
         {mnesia, [], [
-            hostile_clients_are_told_and_closed, an_event_is_taken_once_however_often_it_is_sent, a_thousand_clients_get_all_of_a_match,
+            hostile_clients_are_told_and_closed, a_thousand_clients_get_all_of_a_match,
             who_comes_late_gets_the_status_and_the_rest, the_history_is_what_was_registered, a_killed_node_loses_nothing_and_its_clients_go_on_elsewhere,
             who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed, who_says_nothing_is_told_and_costs_the_others_nothing,
             a_service_finds_its_matches_on_disk, the_page_starts_and_stops_a_match
@@ -342,19 +342,6 @@ hostile_clients_are_told_and_closed(_) ->
         Held = [begin {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]), {ok, _} = gen_tcp:recv(Socket, 0, ?MS), Socket end || _ <- [1, 2, 3]],
         ?assertMatch({_, _}, binary:match(said(Service, ""), <<"ERROR: Too many connections">>)),
         [gen_tcp:close(Socket) || Socket <- Held]
-    end).
-
-an_event_is_taken_once_however_often_it_is_sent(Config) ->
-    #{about := About, steps := Steps} = ?config(script, Config),
-    [{Kind, Data} | _] = [Step || {Kind, _} = Step <- Steps, Kind =/= sleep],
-    with_service(mnesia(), 4, #{}, fun(#{call := Call}) ->
-        {ok, ?MATCH} = Call(matchstream, new_match, [About]),
-        ?assertEqual({error, exists}, Call(matchstream, new_match, [About])),
-        {ok, Event} = Call(matchstream, register, [?MATCH, Kind, Data, 1]),
-        ?assertEqual({ok, Event}, Call(matchstream, register, [?MATCH, Kind, Data, 1])),
-        ?assertEqual({error, {conflict, 1}}, Call(matchstream, register, [?MATCH, stop, [], 1])),
-        ?assertEqual({error, {conflict, 3}}, Call(matchstream, register, [?MATCH, stop, [], 3])),
-        ?assertEqual({ok, [Event]}, Call(matchstream, history, [?MATCH, 0]))
     end).
 
 a_killed_redis_loses_nothing_acknowledged(Config) ->

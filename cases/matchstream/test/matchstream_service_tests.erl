@@ -63,45 +63,53 @@ repeaters() -> length([Pid || Pid <- processes(), process_info(Pid, current_func
 
 lives() -> ets:info(matchstream_lives, size).
 
-nothing_stays_of_a_match_that_has_ended_test_() ->
-    service(5, [], fun(_) ->
-        {timeout, 60, fun() ->
-            Id = new(<<"a">>),
-            _ = [tell(Id, Kind) || Kind <- [start, stop]],
-            ?assertEqual(ok, atoll_cli_os:await(fun() -> lives() + repeaters() =:= 0 end, ?GONE_MS)),
-            %% Whoever asks for it over HTTP needs no process of it, and what a client starts goes again.
-            ?assertMatch({200, _}, fetch("/1/match/a-b-2026-01-01")),
-            ?assertEqual({0, 0}, {lives(), repeaters()}),
-            _ = until(connected("VERSION:1:CONNECT:me:MATCH:a-b-2026-01-01\r\n"), <<"period: ended">>),
-            ?assertEqual({1, 16}, {lives(), repeaters()}),
-            ?assertEqual(ok, atoll_cli_os:await(fun() -> lives() + repeaters() =:= 0 end, ?GONE_MS))
-        end}
-    end).
-
-matches_that_nobody_follows_hold_up_nobody_test_() ->
-    service(4, [{matches, 30}, {playing, 3}], fun(_) ->
+%% Both take the time of some looks, and so are one test.
+nothing_stays_of_a_match_that_has_ended_and_those_that_nobody_follows_hold_up_nobody_test_() ->
+    service(5, [{matches, 31}, {playing, 4}], fun(_) ->
         {timeout, 60, fun() ->
             %% Who asks for the match that runs is told, and starts none of those before it.
             Names = [new(<<"n", (integer_to_binary(N))/binary>>) || N <- lists:seq(10, 28)],
+            Over = new(<<"a">>),
+            _ = [tell(Over, Kind) || Kind <- [start, stop]],
             _ = tell(new(<<"z">>), start),
             Follower = connected("V:2:me\r\n"),
             _ = until(Follower, <<"home: <<\"z\">>">>),
-            ?assertEqual(1, lives()),
-            %% Those that begin and have no client go, and the one that is followed stays.
+            ?assertEqual({2, 32}, {lives(), repeaters()}),
             [First, Second, Third | _] = Names,
             _ = [tell(Id, start) || Id <- [First, Second]],
             ?assertEqual({error, busy}, matchstream:register(Third, start, [])),
-            ?assertMatch({503, <<"{\"error\":\"3 matches are played on this node already", _/binary>>}, post("/1/match/n12-b-2026-01-01/events", "{\"kind\":\"start\"}")),
-            _ = until(connected("VERSION:1:CONNECT:me:MATCH:n12-b-2026-01-01\r\n"), <<"ERROR: 3 matches are played on this node already">>),
-            ?assertEqual(ok, atoll_cli_os:await(fun() -> lives() =:= 1 end, ?GONE_MS)),
+            ?assertMatch({503, <<"{\"error\":\"4 matches are played on this node already", _/binary>>}, post("/1/match/n12-b-2026-01-01/events", "{\"kind\":\"start\"}")),
+            _ = until(connected("VERSION:1:CONNECT:me:MATCH:n12-b-2026-01-01\r\n"), <<"ERROR: 4 matches are played on this node already">>),
+            %% The one that has ended goes, and those that have no client; the one that is followed stays.
+            ?assertEqual(ok, atoll_cli_os:await(fun() -> {lives(), repeaters()} =:= {1, 16} end, ?GONE_MS)),
+            %% Whoever asks for one over HTTP needs no process of it, and what a client starts goes again.
+            ?assertMatch({200, _}, fetch("/1/match/a-b-2026-01-01")),
+            ?assertEqual({1, 16}, {lives(), repeaters()}),
+            _ = until(connected("VERSION:1:CONNECT:me:MATCH:a-b-2026-01-01\r\n"), <<"period: ended">>),
+            ?assertEqual({2, 32}, {lives(), repeaters()}),
             ?assertMatch(#{seq := 1}, tell(Third, start)),
+            ?assertEqual(ok, atoll_cli_os:await(fun() -> {lives(), repeaters()} =:= {1, 16} end, ?GONE_MS)),
             ?assertEqual({error, timeout}, gen_tcp:recv(Follower, 0, 0)),
             %% There are so many matches at most.
             _ = [new(<<"o", (integer_to_binary(N))/binary>>) || N <- lists:seq(1, 10)],
             ?assertEqual({error, full}, matchstream:new_match(?ABOUT(<<"p">>))),
-            ?assertMatch({503, <<"{\"error\":\"30 matches are kept, and no more:", _/binary>>}, post("/1/matches", "{\"home\":\"p\",\"visit\":\"b\",\"start_date\":\"2026-01-01\"}")),
+            ?assertMatch({503, <<"{\"error\":\"31 matches are kept, and no more:", _/binary>>}, post("/1/matches", "{\"home\":\"p\",\"visit\":\"b\",\"start_date\":\"2026-01-01\"}")),
             ?assertEqual({error, exists}, matchstream:new_match(?ABOUT(<<"z">>)))
         end}
+    end).
+
+an_event_is_taken_once_however_often_it_is_sent_test_() ->
+    service(4, [], fun(_) ->
+        fun() ->
+            Id = new(<<"a">>),
+            ?assertEqual({error, exists}, matchstream:new_match(?ABOUT(<<"a">>))),
+            Players = [{home_players, [{9, <<"Breaker">>}]}, {visit_players, []}],
+            {ok, Event} = matchstream:register(Id, start, Players, 1),
+            ?assertEqual({ok, Event}, matchstream:register(Id, start, Players, 1)),
+            ?assertEqual({error, {conflict, 1}}, matchstream:register(Id, stop, [], 1)),
+            ?assertEqual({error, {conflict, 3}}, matchstream:register(Id, stop, [], 3)),
+            ?assertEqual({ok, [Event]}, matchstream:history(Id, 0))
+        end
     end).
 
 %% As if no broadcast had come, and as if one had come too early.

@@ -105,8 +105,9 @@ create(Id, About, Most, mnesia) ->
 -spec append(matchstream_match:id(), matchstream_match:event(), mnesia) -> ok | taken | unavailable.
 append(Id, #{seq := Seq} = Event, mnesia) ->
     case once({?EVENTS, {Id, Seq}, Event}, infinity) of
+        ok -> ok;
         there -> taken;
-        Other -> Other
+        _ -> unavailable
     end.
 
 %% Those that are written at the same moment do not see each other: there may be some more than the most.
