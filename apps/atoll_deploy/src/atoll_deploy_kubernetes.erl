@@ -110,7 +110,11 @@ shown(Objects) ->
 
 %% @doc What a family's pods and objects are told by.
 -spec label(Family :: string()) -> string().
-label(Family) -> unicode:characters_to_list(lists:join(",", [[atom_to_list(Key), $=, Value] || {Key, Value} <- labels(Family)])).
+label(Family) ->
+    %% They are names and words of ours.
+    Text = unicode:characters_to_list(lists:join(",", [[atom_to_list(Key), $=, Value] || {Key, Value} <- labels(Family)])),
+    true = is_list(Text),
+    Text.
 
 %% @doc The column in which kubectl says by whom an object is managed, and what it says of ours.
 -spec managed() -> {Column :: string(), By :: string()}.

@@ -388,12 +388,7 @@ time_grows_with_the_nodes_as_that_of_bare_peers(Config) ->
     ?assert(Ratio =< 1.1, Rows),
     ok = atoll_deploy:close(Deployment).
 
-%% For trying it out: others than those that are promised.
-counts() ->
-    case os:getenv("ATOLL_DEPLOY_COUNTS") of
-        false -> [5, 60, 10, 40, 20, 30, 50];
-        Text -> [list_to_integer(Word) || Word <- string:lexemes(Text, ",")]
-    end.
+counts() -> [5, 60, 10, 40, 20, 30, 50].
 
 deployed(Deployment, N) ->
     {ok, #{up := Up, failed := [], ms := Ms}} = run(Deployment, N),
