@@ -144,7 +144,7 @@ old_values_are_told_with_their_age(Config) ->
 an_s_group_and_the_members_are_places_to_choose_from(Config) ->
     C = ?config(cluster, Config),
     [A, B, D | _] = lists:sort(atoll_cluster:nodes(C)),
-    {ok, painters, _} = call(C, A, s_group, new_s_group, [painters, [A, B, D]]),
+    {ok, painters, [A, B, D]} = call(C, A, s_group, new_s_group, [painters, [A, B, D]]),
     Options = #{deadline => 20000},
     {ok, #{nodes := [A, B, D]}} = call(C, A, atoll_attr, choose_nodes, [{s_group, painters}, "colour == blue", Options]),
     {ok, #{nodes := Members}} = call(C, A, atoll_attr, choose_nodes, [members, "colour == blue", Options]),

@@ -7,7 +7,7 @@
 -export([monitor_init/1, demonitor/1]).
 -export([kept/0, listen/1, heard/2, hang_up/1]).
 -export([fill/1, flood/1, end_flood/1, come_and_go/3, restart_with/2, disconnect_all/0, start_with/1]).
--export([start_anew/1, stopped/0, apart/0]).
+-export([start_anew/1, stopped/0, apart/0, connections/0]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -252,3 +252,11 @@ apart(Deadline) ->
         {_, true} -> receive after 5 -> apart(Deadline) end;
         {Seen, false} -> {still, Seen, instead_of, []}
     end.
+
+%% This node's connections and attempts, once `rex' has answered what it was asked by now: an answer
+%% to a node that has gone is an attempt to connect.
+connections() ->
+    _ = sys:get_state(rex, infinity),
+    %% The attempt is in the kernel's table when this is answered.
+    _ = net_kernel:get_net_ticktime(),
+    ets:tab2list(sys_dist).

@@ -122,12 +122,6 @@ address(Remote, Of) ->
 patient() ->
     carrier() ++ kernel(net_setuptime, 60).
 
-free_port(Ip) ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, Ip}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
-
 both_ends_show_the_kind_and_the_round_trip(Config) ->
     [A, B] = [node(Config, Name, carrier(), #{booted => true}) || Name <- ["a", "b"]],
     works(A, B),
@@ -226,7 +220,7 @@ a_node_without_a_name_gets_one(Config) ->
 
 the_port_range_and_the_interface_are_kept_to(Config) ->
     Ip = {127, 0, 0, 3},
-    Port = free_port(Ip),
+    Port = atoll_test_port:free(Ip),
     Args = carrier() ++ kernel(inet_dist_use_interface, Ip) ++
         kernel(inet_dist_listen_min, Port) ++ kernel(inet_dist_listen_max, Port + 20),
     A = node(Config, "a", carrier()),
@@ -329,7 +323,7 @@ options_of_connections_are_read_and_set(Config) ->
     works(A, B).
 
 nodes_are_found_without_epmd_at_one_port(Config) ->
-    Port = free_port({127, 0, 0, 3}),
+    Port = atoll_test_port:free({127, 0, 0, 3}),
     Nodes = [
         node(
             [{epmd, [{"ERL_EPMD_PORT", "1"}]} | Config],
@@ -344,7 +338,7 @@ nodes_are_found_without_epmd_at_one_port(Config) ->
     ?assertMatch({net_address, {{127, 0, 0, 3}, Port}, _, direct, inet}, address(A, B)).
 
 nodes_are_found_where_an_epmd_module_says(Config) ->
-    Port = free_port({127, 0, 0, 3}),
+    Port = atoll_test_port:free({127, 0, 0, 3}),
     Args = carrier() ++ ["-no_epmd", "-epmd_module", "atoll_epmd"],
     A = node(Config, "a", Args ++ kernel(inet_dist_use_interface, {127, 0, 0, 1})),
     At = kernel(inet_dist_use_interface, {127, 0, 0, 3}) ++ ["-erl_epmd_port", integer_to_list(Port)],
@@ -510,7 +504,7 @@ who_speaks_erlangs_handshake_is_answered_in_it(Config) ->
     {Ip, _, _} = loopback(Config),
     [Here, There] = [name(Config, Name) || Name <- ["here", "there"]],
     Args = carrier([{stock, accept}]) ++ kernel(net_setuptime, 60) ++ ["-no_epmd", "-epmd_module", "atoll_epmd"] ++
-        kernel(inet_dist_listen_min, Listening = free_port(Ip)),
+        kernel(inet_dist_listen_min, Listening = atoll_test_port:free(Ip)),
     A = node(Config, "a", Args, #{cookie => "handmade"}),
     Known = #{flags => atoll_dist_handmade:flags(all), cookie => "handmade"},
     Socket = atoll_dist_handmade:open({Ip, Listening}),

@@ -107,7 +107,10 @@ all(Out0, Sent) ->
         {At, Payload, Out} -> all(Out, [{At, iolist_size(Payload)} | Sent])
     end.
 
-what_is_sent_again_is_the_very_same_test() ->
+what_is_sent_again_is_the_very_same_test_() ->
+    {timeout, 60, fun what_is_sent_again_is_the_very_same/0}.
+
+what_is_sent_again_is_the_very_same() ->
     {O, A} = {atoll_dist_seal:keys(), atoll_dist_seal:keys()},
     About = #{cookie => <<"c">>, id => <<1:128>>, opener => <<"a">>, acceptor => <<"b">>},
     {ok, _, Seal} = atoll_dist_seal:answer(atoll_dist_seal:hello(O), About, A),

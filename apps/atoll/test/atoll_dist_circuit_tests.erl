@@ -333,7 +333,7 @@ only_a_path_that_carries_its_window_in_a_round_trip_is_opened_again_wider_test()
 
 a_path_that_is_narrow_for_its_round_trip_is_opened_again_wider_test_() ->
     [
-        {atom_to_list(Who), fun() ->
+        {atom_to_list(Who), {timeout, 60, fun() ->
             %% A round trip of 40 ms.
             W0 = ?W:run_for(500000, ?W:circuit(<<"a">>, <<"b">>, ?ID, line(#{delay => 10000, spread => 5000}))),
             #{window := Narrow} = ?W:figures(?A, W0),
@@ -348,7 +348,7 @@ a_path_that_is_narrow_for_its_round_trip_is_opened_again_wider_test_() ->
             %% A short one stays as it is.
             Short = ?W:run_for(2000000, ?W:push(?A, lists:duplicate(300, 60000), up(line(#{})))),
             ?assertMatch({300, [{up, _}]}, {?W:got(?B, Short), ?W:notices(?A, Short)})
-        end}
+        end}}
      || Who <- [opener, acceptor]
     ].
 

@@ -3,25 +3,25 @@
 -module(atoll_dist_named_probe).
 -behaviour(gen_server).
 
--export([asks/3, asks_registered/3, asks_behaviour/2, asks_application/3, wanders/4, collects/0, collected/1]).
+-export([asks/4, asks_registered/3, asks_behaviour/2, asks_application/3, wanders/4, collects/0, collected/1]).
 -export([reads_slowly/2, states/4, told/1, sends/4, hands/3, tells/4, scope/1, where/1, joins/4, looks/1, seen/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(MS, 10000).
 
-%% How many of so many processes in a channel are answered in half a second.
-asks(Node, Channel, Count) ->
+%% How many of so many processes in a channel are answered in that time.
+asks(Node, Channel, Count, Ms) ->
     Askers = [
         spawn_monitor(fun() ->
             ok = atoll:channel(Channel),
-            exit(asked(Node))
+            exit(asked(Node, Ms))
         end)
      || _ <- lists:seq(1, Count)
     ],
-    length([yes || {_, Ref} <- Askers, yes <- [receive {'DOWN', Ref, process, _, Answer} -> Answer after ?MS -> no end]]).
+    length([yes || {_, Ref} <- Askers, yes <- [receive {'DOWN', Ref, process, _, Answer} -> Answer end]]).
 
-asked(Node) ->
-    try gen_server:call({echo, Node}, x, 500) of
+asked(Node, Ms) ->
+    try gen_server:call({echo, Node}, x, Ms) of
         x -> yes
     catch
         exit:{timeout, _} -> no
@@ -29,9 +29,9 @@ asked(Node) ->
 
 %% So many times when it is in a channel, which it is some time after the first time.
 many(Node, Times) ->
-    yes = asked(Node),
+    yes = asked(Node, ?MS),
     atoll_dist_nodes:until(fun() -> where(self()) =/= default end),
-    [yes = asked(Node) || _ <- lists:seq(1, Times)].
+    [yes = asked(Node, ?MS) || _ <- lists:seq(1, Times)].
 
 %% A registered process asks so many times.
 asks_registered(Node, Name, Times) ->
@@ -43,7 +43,7 @@ asks_registered(Node, Name, Times) ->
 %% So does a server of this module.
 asks_behaviour(Node, Times) ->
     {ok, Pid} = gen_server:start(?MODULE, [], []),
-    gen_server:call(Pid, {ask, Node, Times}, ?MS).
+    gen_server:call(Pid, {ask, Node, Times}, infinity).
 
 %% And a process of an application.
 asks_application(Node, Application, Times) ->

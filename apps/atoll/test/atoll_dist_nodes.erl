@@ -149,9 +149,7 @@ keep(Stops) ->
 %% A port mapper on loopback; gives what nodes need in their environment to use it. It
 %% ends when its standard input does, so with this VM at the latest.
 epmd(Keeper) ->
-    {ok, Free} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Number} = inet:port(Free),
-    ok = gen_tcp:close(Free),
+    Number = atoll_test_port:free({0, 0, 0, 0}),
     %% Where there is IPv6, on its loopback too.
     Addresses = case has_ipv6() of true -> "127.0.0.1,::1"; false -> "127.0.0.1" end,
     Script = "\"$0\" -address " ++ Addresses ++ " -port \"$1\" & read -r _; kill $!; wait",

@@ -72,7 +72,10 @@ monotonic() ->
     ).
 
 %% 100,000 states over a lane that takes one in a hundred.
-the_newest_state_is_never_far_behind_test() ->
+the_newest_state_is_never_far_behind_test_() ->
+    {timeout, 60, fun the_newest_state_is_never_far_behind/0}.
+
+the_newest_state_is_never_far_behind() ->
     Groups = atoll_dist_named:layout(2, [{<<"a">>, 1}], #{a => #{monotonic => true}}),
     Ops = [{step, 1, 1}, {move, 1, a} | lists:append([[slow, written | lists:duplicate(100, {step, 1, 1})] || _ <- lists:seq(1, 1000)])],
     {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 2, options(#{groups => Groups}), []),
@@ -120,7 +123,10 @@ op() ->
         {3, take}
     ]).
 
-ten_thousand_deaths_of_names_share_fences_test() ->
+ten_thousand_deaths_of_names_share_fences_test_() ->
+    {timeout, 60, fun ten_thousand_deaths_of_names_share_fences/0}.
+
+ten_thousand_deaths_of_names_share_fences() ->
     %% Others' packets come between.
     Ops = lists:append([[late, {step, I rem 8 + 1, 1}] || I <- lists:seq(1, 10000)]),
     Rounds = lists:append([[lists:sublist(Ops, From, 1000), take] || From <- lists:seq(1, 20000, 1000)]),

@@ -29,7 +29,10 @@ what_is_wrong_with_an_argument_is_said_test() ->
     ?assertThrow({tls_options, {no_value, "server_certfile"}}, arguments(server, ["server_certfile"])),
     ?assertThrow({tls_options, {no_term, "verify", "}"}}, arguments(server, ["server_verify", "}"])).
 
-names_of_files_become_what_they_hold_test() ->
+names_of_files_become_what_they_hold_test_() ->
+    {timeout, 60, fun names_of_files_become_what_they_hold/0}.
+
+names_of_files_become_what_they_hold() ->
     with_files(fun(In) ->
         Options = [{certfile, In("certificate.pem")}, {keyfile, In("key.pem")}, {cacertfile, In("authorities.pem")}, {verify, verify_peer}],
         [{cert, [Cert]}, {key, {'ECPrivateKey', Key}}, {cacerts, Roots}, {verify, verify_peer}] = as_now(Options),

@@ -71,6 +71,7 @@ start(Config) ->
     C = ?config(cluster, Config),
     %% All stand still before one starts: none hears of what was.
     [ok = call(C, Node, atoll_barrier, stopped, []) || Node <- atoll_cluster:nodes(C)],
+    ok = atoll_name_cluster:apart(C, atoll_cluster:nodes(C)),
     [ok = call(C, Node, atoll_barrier, start_anew, [?config(settings, Config)]) || Node <- atoll_cluster:nodes(C)],
     atoll_cluster:nodes(C).
 

@@ -105,16 +105,11 @@ without_epmd() -> without_epmd("inet_tcp").
 %% erl wants to be told the protocol as well.
 without_epmd(Protocol) -> ["-no_epmd", "-proto_dist", Protocol | told()].
 
-free_port(Address) ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, Address}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
-
 %% A port mapper on 127.0.0.1 and 127.0.0.3, for nodes that have this in their
 %% environment. It ends when its standard input does, so with this VM at the latest.
 epmd(Config) ->
-    Number = free_port({127, 0, 0, 3}),
+    %% Free at both addresses: nodes of other suites listen at one of them alone.
+    Number = atoll_test_port:free({0, 0, 0, 0}),
     Script = "\"$0\" -address 127.0.0.3 -port \"$1\" & read -r _; kill $!; wait",
     Args = ["-c", Script, os:find_executable("epmd"), integer_to_list(Number)],
     start(Config, fun() ->
@@ -160,7 +155,7 @@ no_application(Peer) ->
     ok.
 
 a_node_is_reached_at_its_advertised_address_and_port(Config) ->
-    Port = free_port({127, 0, 0, 3}),
+    Port = atoll_test_port:free({127, 0, 0, 3}),
     {A, _} = node_of(Config, "a@127.0.0.1", without_epmd() ++ interface({127, 0, 0, 1})),
     {_, B} = node_of(Config, "b@127.0.0.2", without_epmd() ++ interface({127, 0, 0, 3}) ++ ports(Port)),
     ?assertEqual({error, econnrefused}, gen_tcp:connect({127, 0, 0, 2}, Port, [])),
@@ -194,7 +189,7 @@ nodes_that_nobody_told_of_are_found_as_ever(Config) ->
     ?assertEqual(["a", "b", "c"], lists:sort([Name || {Name, _} <- Names])).
 
 the_port_of_an_srv_record_replaces_epmd(Config) ->
-    Port = free_port({127, 0, 0, 3}),
+    Port = atoll_test_port:free({127, 0, 0, 3}),
     {A, _} = node_of(Config, "a@127.0.0.1", without_epmd() ++ interface({127, 0, 0, 1})),
     {_, B} = node_of(Config, "b@b.atoll.test", without_epmd() ++ interface({127, 0, 0, 3}) ++ ports(Port)),
     ok = resolve(A, "b.atoll.test", {127, 0, 0, 3}),
@@ -205,8 +200,8 @@ the_port_of_an_srv_record_replaces_epmd(Config) ->
     ?assertEqual({{127, 0, 0, 3}, Port}, address(A, B)).
 
 a_node_that_moved_is_reached_at_its_new_port(Config) ->
-    Old = free_port({127, 0, 0, 3}),
-    New = free_port({127, 0, 0, 3}),
+    Old = atoll_test_port:free({127, 0, 0, 3}),
+    New = atoll_test_port:free({127, 0, 0, 3}),
     {A, _} = node_of(Config, "a@127.0.0.1", without_epmd() ++ interface({127, 0, 0, 1})),
     {_, B} = node_of(Config, "b@b.atoll.test", without_epmd() ++ interface({127, 0, 0, 3}) ++ ports(New)),
     ok = resolve(A, "b.atoll.test", {127, 0, 0, 3}),

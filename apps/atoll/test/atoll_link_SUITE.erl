@@ -151,37 +151,18 @@ ticks_do_not_keep_it(Config) ->
     [A, B | _] = Nodes = atoll_cluster:nodes(C),
     [ok = set_on_demand(C, N, 2000) || N <- Nodes],
     ?assertEqual(heard, call(C, A, atoll_link_probe, say, [B, hello])),
-    #{payload := Payload} = settled(C, A, B, ?SETTLED, none),
-    {ok, Before} = call(C, A, net_kernel, node_info, [B]),
+    #{payload := Payload} = call(C, A, atoll_link_probe, settled, [B, ?SETTLED]),
     ok = call(C, B, atoll_barrier, connected, [[A]]),
     %% The precondition: packets that are no payload.
-    ?assertMatch(#{payload := Payload}, more_packets(C, A, B, Before)),
+    ?assertMatch(#{payload := Payload}, call(C, A, atoll_link_probe, more_packets, [B])),
     ok = call(C, A, atoll_barrier, connected, [[]]),
     [ok = set_on_demand(C, N, 50) || N <- Nodes],
     ok.
-
-%% What the rooms say to each other over a new connection has been said: so many reads in a
-%% row, with packets between them, have the same payload.
-settled(_C, _A, _B, 0, Usage) ->
-    Usage;
-settled(C, A, B, Left, Last) ->
-    {ok, Before} = call(C, A, net_kernel, node_info, [B]),
-    case {more_packets(C, A, B, Before), Last} of
-        {#{payload := Same} = Usage, #{payload := Same}} -> settled(C, A, B, Left - 1, Usage);
-        {Usage, _} -> settled(C, A, B, ?SETTLED, Usage)
-    end.
 
 set_on_demand(C, N, Ms) ->
     ok = call(C, N, application, stop, [atoll]),
     ok = call(C, N, application, set_env, [atoll, on_demand_linger, Ms]),
     call(C, N, application, start, [atoll]).
-
-more_packets(C, A, B, Before) ->
-    {ok, Now} = call(C, A, net_kernel, node_info, [B]),
-    case proplists:get_value(in, Now) > proplists:get_value(in, Before) of
-        true -> call(C, A, atoll_link_usage, read, [traffic, B]);
-        false -> more_packets(C, A, B, Before)
-    end.
 
 a_disconnect_lets_monitors_of_a_silent_node_fire(Config) ->
     C = ?config(cluster, Config),

@@ -4,6 +4,7 @@
 -module(atoll_link_probe).
 
 -export([echo/0, say/2, rounds/3, link_to/1, watch_for_cut/1, cut/1, want/1, stop/1, monitors/0]).
+-export([settled/2, more_packets/1]).
 -export([refused/2, count_errors/0, errors/0, log/2]).
 
 -define(DEADLINE_MS, 10000).
@@ -127,6 +128,31 @@ monitors() ->
     _ = atoll_link:links(),
     {monitors, Monitors} = process_info(whereis(atoll_link), monitors),
     length(Monitors).
+
+%% What the rooms say to each other over a new connection has been said: so many reads in a
+%% row, with packets between them, have the same payload.
+settled(Node, Reads) -> settled(Node, Reads, Reads, none).
+
+settled(_Node, _Reads, 0, Usage) ->
+    Usage;
+settled(Node, Reads, Left, Last) ->
+    case {more_packets(Node), Last} of
+        {#{payload := Same} = Usage, #{payload := Same}} -> settled(Node, Reads, Left - 1, Usage);
+        {Usage, _} -> settled(Node, Reads, Reads, Usage)
+    end.
+
+%% The use of the connection with Node, once more has come over it.
+more_packets(Node) -> more_packets(Node, packets_in(Node)).
+
+more_packets(Node, Before) ->
+    case packets_in(Node) > Before of
+        true -> atoll_link_usage:read(traffic, Node);
+        false -> receive after 1 -> more_packets(Node, Before) end
+    end.
+
+packets_in(Node) ->
+    {ok, Info} = net_kernel:node_info(Node),
+    proplists:get_value(in, Info).
 
 %% Wants what refuses, again and again, until the link room has said so; then as often again, and
 %% says how often it did, and who wants it from then on.

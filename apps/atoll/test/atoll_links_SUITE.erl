@@ -53,8 +53,7 @@ end_per_testcase(Case, Config) ->
     [ok = call(C, Node, atoll_dist, prefer, [#{}]) || Node <- Nodes],
     [ok = call(C, Node, application, unset_env, [atoll, Key]) || Node <- Nodes, {Key, _} <- settings(Case, Nodes)],
     [ok = call(C, Node, application, set_env, [atoll, carrier_kinds, ?KINDS]) || Node <- Nodes],
-    [ok = call(C, Node, atoll_barrier, disconnect_all, []) || Node <- Nodes],
-    [until(fun() -> call(C, Node, erlang, nodes, [connected]) =:= [] end) || Node <- Nodes].
+    atoll_name_cluster:apart(C, Nodes).
 
 settings(configured_groups_have_their_kinds, [A, B, D, E]) -> [{s_groups, [{far, [A, B, E]}, {near, [A, D, E]}]}];
 settings(a_wrong_kind_stops_the_start, _Nodes) -> [{carrier_kinds, #{far => lanes}}];
@@ -132,7 +131,7 @@ a_group_that_is_made_has_its_kind_from_the_first_connection_on(Config) ->
     _ = start(C),
     {ok, far, [A, B]} = call(C, A, s_group, new_s_group, [far, [A, B]]),
     ?assertEqual({lanes, 2}, kind(C, A, B)),
-    {ok, far, _} = call(C, A, s_group, add_nodes, [far, [D]]),
+    {ok, far, [D]} = call(C, A, s_group, add_nodes, [far, [D]]),
     ok = call(C, B, s_group, sync, []),
     ?assertEqual([{lanes, 2}, {lanes, 2}], [kind(C, Node, D) || Node <- [A, B]]).
 

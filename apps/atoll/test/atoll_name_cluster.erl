@@ -6,7 +6,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([start/2, group/3, call/5, try_call/6, each/5, await/2]).
--export([cut/3, mend/3, reconnect/3, work/1, result/1, report/2]).
+-export([cut/3, mend/3, reconnect/3, apart/2, work/1, result/1, report/2]).
 
 %% Beyond the longest that anything may take: it only ends what hangs.
 -define(CALL_MS, 60000).
@@ -95,6 +95,19 @@ mend(C, Left, Right) ->
 reconnect(C, Left, Right) ->
     _ = [ok = await(fun() -> call(C, Here, net_kernel, connect_node, [There]) end, true) || Here <- Left, There <- Right],
     ok.
+
+%% @doc Nobody of these is connected with anybody, at one look; Atoll has been stopped on all. One
+%% after the other is not enough: OTP's process `rex' answers each node that comes up, and
+%% connects again with one that has just gone.
+-spec apart(atoll_cluster:cluster(), [node()]) -> ok.
+apart(C, Nodes) ->
+    await(
+        fun() ->
+            [ok = call(C, N, atoll_barrier, apart, []) || N <- Nodes],
+            [N || N <- Nodes, call(C, N, atoll_barrier, connections, []) =/= []]
+        end,
+        []
+    ).
 
 sides(Left, Right, ToRight, ToLeft) ->
     [{N, Right, ToRight} || N <- Left] ++ [{N, Left, ToLeft} || N <- Right].

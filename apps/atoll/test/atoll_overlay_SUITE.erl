@@ -45,6 +45,8 @@
 
 -define(NODES, 8).
 -define(CALL_MS, 45000).
+%% Who was refused for long is tried again after half a minute.
+-define(REFUSED_MS, 40000).
 
 suite() -> [{timetrap, {minutes, 6}}].
 
@@ -78,10 +80,16 @@ all_know_all_and_views_are_symmetric(Config) ->
     C = ?config(cluster, Config),
     Nodes = atoll_cluster:nodes(C),
     [?assertEqual(Nodes, call(C, N, atoll, members, [])) || N <- Nodes],
-    ok = atoll_overlay_cluster:await_symmetric(C),
-    Views = atoll_overlay_cluster:views(C),
-    [?assert(length(View) >= 2 andalso length(View) =< 5, {N, View}) || {N, View} <- Views],
-    ?assertEqual(1, length(atoll_overlay_cluster:components(Views))).
+    %% Views change while nodes mix: one that has just lost a neighbour looks for another.
+    ok = atoll_name_cluster:await(
+        fun() ->
+            ok = atoll_overlay_cluster:await_symmetric(C),
+            Views = atoll_overlay_cluster:views(C),
+            ?assertEqual([], [Large || {_, View} = Large <- Views, length(View) > 5]),
+            {[Small || {_, View} = Small <- Views, length(View) < 2], length(atoll_overlay_cluster:components(Views))}
+        end,
+        {[], 1}
+    ).
 
 a_broadcast_reaches_everybody_once_and_in_order(Config) ->
     C = ?config(cluster, Config),
@@ -129,8 +137,9 @@ members_acknowledge_a_broadcast(Config) ->
     ?assertEqual({true, []}, {length(Some) >= 3, Some -- Nodes}),
     ?assertEqual({error, {too_few_members, 5, 6}}, Say(many, #{ack => 6})),
     ok = atoll_cluster:pause(C, Stopped),
-    ?assertEqual({error, {unanswered, [Stopped]}}, Say(late, #{ack => all, timeout => 2000})),
-    ?assertEqual({error, {acknowledged, 4, 5}}, Say(late, #{ack => 5, timeout => 2000})),
+    %% The tree may have led over the stopped node, and is mended in this time. Both wait for all of it.
+    Late = [atoll_name_cluster:work(fun() -> Say(late, #{ack => Ack, timeout => 6000}) end) || Ack <- [all, 5]],
+    ?assertEqual([{error, {unanswered, [Stopped]}}, {error, {acknowledged, 4, 5}}], [atoll_name_cluster:result(Work) || Work <- Late]),
     ok = atoll_cluster:resume(C, Stopped),
     [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes],
     _ = [dies_before_it_answers(C, Killed, Nodes, Say) || atoll_tier:tier() =:= deep],
@@ -341,7 +350,7 @@ contacts_that_are_there_before_their_overlay_make_no_island(Config) ->
     Nodes = [N1, N2, N3, N4],
     C = small(Config, hyparview, #{contacts => [N1, N2, N3]}),
     [ok = call(C, N, application, stop, [atoll]) || N <- [Fifth | Nodes]],
-    [ok = call(C, N, atoll_barrier, apart, []) || N <- Nodes],
+    ok = atoll_name_cluster:apart(C, Nodes),
     ok = call(C, N4, application, set_env, [atoll, contacts, [N3]]),
     [{_, ok} = Started || Started <- [{N, call(C, N, application, start, [atoll])} || N <- [N2, N3]]],
     ok = call(C, N4, application, start, [atoll]),
@@ -391,7 +400,7 @@ who_was_cut_off_while_its_contact_died_is_back(Config) ->
     after
         ok = atoll_name_cluster:mend(C, [Lone], Rest)
     end,
-    Back = [{N, call(C, N, atoll_overlay_witness, await, [members, Others])} || N <- Others],
+    Back = [{N, call(C, N, atoll_overlay_witness, await, [members, Others, ?REFUSED_MS])} || N <- Others],
     %% The next case has it again, and the two shall be able to connect.
     ok = atoll_cluster:restart(C, First),
     ok = atoll_name_cluster:mend(C, [Lone], [First]),
@@ -403,7 +412,7 @@ who_has_no_contact_joins_by_its_group(Config) ->
     [First | Others] = Nodes = atoll_cluster:nodes(C),
     [ok = call(C, N, atoll, join, [hd(Others)]) || N <- tl(Others)],
     [ok = call(C, N, atoll_overlay_witness, await, [members, Others]) || N <- Others],
-    {ok, team, _} = call(C, hd(Others), s_group, new_s_group, [team, Nodes]),
+    {ok, team, Nodes} = call(C, hd(Others), s_group, new_s_group, [team, Nodes]),
     [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, Nodes])}) || N <- Nodes],
     ?assertMatch([_ | _], call(C, First, atoll, neighbours, [])),
     ok = call(C, hd(Others), s_group, delete_s_group, [team]).
@@ -559,8 +568,8 @@ holds_a_cluster(C, Strategy, Kill) ->
 groups_are_the_cliques(Config) ->
     C = small(Config, cliques, #{}),
     [N1, N2, N3, N4, N5] = Nodes = atoll_cluster:nodes(C),
-    {ok, left, _} = call(C, N1, s_group, new_s_group, [left, [N1, N2, N3]]),
-    {ok, right, _} = call(C, N5, s_group, new_s_group, [right, [N3, N4, N5]]),
+    {ok, left, [N1, N2, N3]} = call(C, N1, s_group, new_s_group, [left, [N1, N2, N3]]),
+    {ok, right, [N3, N4, N5]} = call(C, N5, s_group, new_s_group, [right, [N3, N4, N5]]),
     [
         ?assertEqual(ok, call(C, N, atoll_overlay_witness, await, [neighbours, Neighbours]))
      || {N, Neighbours} <- [{N1, [N2, N3]}, {N3, [N1, N2, N4, N5]}, {N5, [N3, N4]}]
@@ -577,14 +586,15 @@ groups_are_the_cliques(Config) ->
 sides_that_have_both_changed_a_group_are_one_clique(Config) ->
     C = small(Config, cliques, #{}),
     [N1, N2, N3, N4, N5] = Nodes = atoll_cluster:nodes(C),
-    {ok, both, _} = call(C, N1, s_group, new_s_group, [both, [N1, N2, N3]]),
+    {ok, both, [N1, N2, N3]} = call(C, N1, s_group, new_s_group, [both, [N1, N2, N3]]),
     {Left, Right} = {[N1, N4], [N2, N3, N5]},
     ok = atoll_name_cluster:cut(C, Left, Right),
     try
         ?assertEqual({ok, both, [N4]}, call(C, N1, s_group, add_nodes, [both, [N4]])),
         ?assertEqual({ok, both, [N5]}, call(C, N2, s_group, add_nodes, [both, [N5]]))
     after
-        ok = atoll_name_cluster:mend(C, Left, Right)
+        ok = atoll_name_cluster:mend(C, Left, Right),
+        ok = atoll_name_cluster:reconnect(C, Left, Right)
     end,
     [?assertEqual(ok, call(C, N, atoll_barrier, group, [both, Nodes])) || N <- Nodes],
     [?assertEqual(ok, call(C, N, atoll_overlay_witness, await, [neighbours, Nodes -- [N]])) || N <- Nodes],

@@ -37,15 +37,10 @@ start_named(Name, Count, Strategy, Contacts, Args) ->
 -spec begin_anew(atoll_cluster:cluster(), [{Key :: atom(), Value :: term()}]) -> ok.
 begin_anew(C, Settings) ->
     Nodes = atoll_cluster:nodes(C),
-    lists:foreach(
-        fun({M, F, Args}) -> [?assertEqual({N, ok}, {N, A}) || {N, A} <- each(C, Nodes, M, F, Args)] end,
-        [
-            {atoll_overlay_witness, stop, []},
-            {application, stop, [atoll]},
-            {atoll_barrier, apart, []},
-            {atoll_barrier, start_with, [Settings]}
-        ]
-    ).
+    Ok = fun({M, F, Args}) -> [?assertEqual({N, ok}, {N, A}) || {N, A} <- each(C, Nodes, M, F, Args)] end,
+    lists:foreach(Ok, [{atoll_overlay_witness, stop, []}, {application, stop, [atoll]}]),
+    ok = atoll_name_cluster:apart(C, Nodes),
+    lists:foreach(Ok, [{atoll_barrier, start_with, [Settings]}]).
 
 %% These are told who their neighbours are.
 contacts(Strategy, _Nodes) when Strategy =:= static; Strategy =:= cliques -> [];

@@ -27,6 +27,9 @@
 -define(CALL_MS, 60000).
 %% On a busy machine an answer takes long; nothing here waits for it where all goes well.
 -define(PATIENT, 20000).
+%% How long one that stands still is waited for: in this time the next one is connected and starts
+%% what it is to start.
+-define(SILENT_MS, 3000).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
@@ -204,7 +207,7 @@ a_node_that_falls_silent_is_passed_over(Config) ->
     Supervisor = supervisor(C, A),
     Ear = ear(C, A),
     %% What is known of it is new enough; that it is silent shows only when it is to start something.
-    Params = wanted(#{where => "colour == blue", near => B, max_age => 600000, claim => false, deadline => 1000, slack => 0}, [B, D]),
+    Params = wanted(#{where => "colour == blue", near => B, max_age => 600000, claim => false, deadline => ?SILENT_MS, slack => 0}, [B, D]),
     {ok, #{nodes := [B, D]}} = call(C, A, atoll_place, nodes, [Params#{deadline => ?PATIENT}]),
     ok = atoll_cluster:pause(C, B),
     {ok, _, Pid} = place(C, Supervisor, Params, worker(one, Ear)),
@@ -226,7 +229,7 @@ one_that_was_passed_over_is_moved_to_again(Config) ->
     Supervisor = supervisor(C, A),
     Ear = ear(C, A),
     Params = wanted(
-        #{where => "colour == blue", near => B, max_age => 600000, claim => false, deadline => 1000, slack => 0, on_misfit => stop},
+        #{where => "colour == blue", near => B, max_age => 600000, claim => false, deadline => ?SILENT_MS, slack => 0, on_misfit => stop},
         [B, D]
     ),
     {ok, #{nodes := [B, D]}} = call(C, A, atoll_place, nodes, [Params#{deadline => ?PATIENT}]),

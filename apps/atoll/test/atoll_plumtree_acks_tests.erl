@@ -50,7 +50,10 @@ when_no_more_can_acknowledge_that_is_said_at_once_test() ->
     ?assertMatch({[{{1, 2}, _, {error, {acknowledged, 1, 2}}}], _}, atoll_plumtree_waits:gone(c, W2)).
 
 %% As many die or acknowledge, of few members and of many.
-what_a_member_costs_does_not_grow_with_the_members_test() ->
+what_a_member_costs_does_not_grow_with_the_members_test_() ->
+    {timeout, 60, fun what_a_member_costs_does_not_grow_with_the_members/0}.
+
+what_a_member_costs_does_not_grow_with_the_members() ->
     Cost = fun(Count) ->
         Members = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
         {Gone, Acked} = {lists:sublist(Members, 1, 20), lists:sublist(Members, 21, 20)},

@@ -110,8 +110,11 @@ runs_by_name(Log, Began) ->
 
 overlap({_, S1, E1}, {_, S2, E2}) -> min(E1, E2) - max(S1, S2).
 
+%% It has its name before it begins, and tells of its start then.
 started(C, Pid) ->
-    [At] = [T || {T, started, P, _} <- ?C:call(C, node(Pid), ?P, log, []), P =:= Pid],
+    Starts = fun() -> [T || {T, started, P, _} <- ?C:call(C, node(Pid), ?P, log, []), P =:= Pid] end,
+    ok = ?C:await(fun() -> Starts() =/= [] end, true),
+    [At] = Starts(),
     At.
 
 ended(C, Node, Pid) ->

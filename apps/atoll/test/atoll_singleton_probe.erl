@@ -18,6 +18,8 @@
 observe() ->
     Self = self(),
     spawn(fun() ->
+        %% It writes down before others act on what they hear.
+        _ = process_flag(priority, max),
         true = register(?OBSERVER, self()),
         ok = net_kernel:monitor_nodes(true),
         Self ! observing,

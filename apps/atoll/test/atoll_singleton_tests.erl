@@ -44,6 +44,8 @@ a_crash_is_mended() ->
     %% Whatever its end.
     ok = gen_server:cast(Second, normal),
     _ = another(Second),
+    %% It has its name before its keeper hears that it has started.
+    wait(fun() -> count(started) end, 3),
     ?assertMatch(#{state := holder, counts := #{started := 3, restarted := 2}}, atoll_singleton:info(undefined, it)).
 
 another(Pid) ->

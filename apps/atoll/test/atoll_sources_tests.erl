@@ -380,14 +380,15 @@ unused_addresses() ->
     end).
 
 no_reader_is_left() ->
-    Self = self(),
     %% Of a kind of its own: a reader of a test before this one may have spoken when that was over.
     with(#{sources => [probe(stays, fun hang/0)]}, fun() ->
-        receive {reads, stays, Pid} -> Self ! {reader, monitor(process, Pid)} end,
-        receive {reader, Ref} -> put(reader, Ref) end,
+        Reader = receive {reads, stays, Pid} -> Pid end,
+        Ref = monitor(process, Reader),
+        %% The monitor is there when this is answered: one that is on its way when the reader ends says noproc.
+        ?assert(is_process_alive(Reader)),
         unlink(whereis(atoll_sources)),
         exit(whereis(atoll_sources), kill),
-        ?await({'DOWN', _, process, _, killed})
+        ?await({'DOWN', Ref, process, Reader, killed})
     end).
 
 %% The book

@@ -42,7 +42,7 @@ end_per_suite(Config) ->
 end_per_testcase(_Case, Config) ->
     {C, Nodes} = nodes_of(Config),
     [ok = call(C, N, application, stop, [atoll]) || N <- Nodes],
-    [ok = call(C, N, atoll_barrier, apart, []) || N <- Nodes],
+    ok = atoll_name_cluster:apart(C, Nodes),
     [ok = call(C, N, application, start, [atoll]) || N <- Nodes],
     ok.
 
@@ -58,7 +58,7 @@ s_group(C, Node, F, A) -> call(C, Node, s_group, F, A).
 %% 1: it was told `yes'.
 a_dead_process_gets_no_name(Config) ->
     {C, [A, B | _]} = nodes_of(Config),
-    {ok, g, _} = s_group(C, A, new_s_group, [g, [A, B]]),
+    {ok, g, [A, B]} = s_group(C, A, new_s_group, [g, [A, B]]),
     lists:foreach(
         fun(Node) ->
             Pid = call(C, Node, ?PROBE, process, []),
@@ -73,7 +73,7 @@ a_dead_process_gets_no_name(Config) ->
 %% 2: it could crash, or never come back.
 a_send_to_nobody_is_answered(Config) ->
     {C, [A, B, D | _]} = nodes_of(Config),
-    {ok, g, _} = s_group(C, A, new_s_group, [g, [A, B]]),
+    {ok, g, [A, B]} = s_group(C, A, new_s_group, [g, [A, B]]),
     Nobody = {badarg, {g, nobody, hello}},
     Answers = together(C, [{A, send, Args} || _ <- lists:seq(1, 20), Args <- sends([B, D, 'nobody@127.0.0.1'])]),
     ?assertEqual([Nobody], lists:usort(Answers)),
@@ -89,8 +89,8 @@ sends(Nodes) -> [[g, nobody, hello] | [[Node, g, nobody, hello] || Node <- Nodes
 %% 7: they were connected only when something timed out, a minute later.
 nodes_of_two_deleted_groups_are_one_free_group_at_once(Config) ->
     {C, [A, B, D, E, F] = Nodes} = nodes_of(Config),
-    {ok, g, _} = s_group(C, A, new_s_group, [g, [A, B, D]]),
-    {ok, h, _} = s_group(C, D, new_s_group, [h, [D, E, F]]),
+    {ok, g, [A, B, D]} = s_group(C, A, new_s_group, [g, [A, B, D]]),
+    {ok, h, [D, E, F]} = s_group(C, D, new_s_group, [h, [D, E, F]]),
     ok = s_group(C, A, delete_s_group, [g]),
     ok = s_group(C, F, delete_s_group, [h]),
     [ok = call(C, N, atoll_barrier, connected, [Nodes -- [N]]) || N <- Nodes],
@@ -101,7 +101,7 @@ nodes_of_two_deleted_groups_are_one_free_group_at_once(Config) ->
 %% 9: they could wait for each other for ever.
 nodes_that_register_with_each_other_at_once_are_all_answered(Config) ->
     {C, Nodes = [A | _]} = nodes_of(Config),
-    {ok, g, _} = s_group(C, A, new_s_group, [g, Nodes]),
+    {ok, g, Nodes} = s_group(C, A, new_s_group, [g, Nodes]),
     Pids = [call(C, N, ?PROBE, process, []) || N <- Nodes],
     lists:foreach(
         fun(Round) ->
@@ -122,8 +122,8 @@ nodes_that_register_with_each_other_at_once_are_all_answered(Config) ->
 %% 10: it could have two, where global was told to allow it.
 a_process_has_one_name_in_a_group(Config) ->
     {C, [A, B | _]} = nodes_of(Config),
-    {ok, g, _} = s_group(C, A, new_s_group, [g, [A, B]]),
-    {ok, h, _} = s_group(C, A, new_s_group, [h, [A, B]]),
+    {ok, g, [A, B]} = s_group(C, A, new_s_group, [g, [A, B]]),
+    {ok, h, [A, B]} = s_group(C, A, new_s_group, [h, [A, B]]),
     [ok = call(C, N, application, set_env, [kernel, global_multi_name_action, allow]) || N <- [A, B]],
     Pid = call(C, B, ?PROBE, process, []),
     ?assertEqual(yes, s_group(C, A, register_name, [g, x, Pid])),
@@ -136,7 +136,7 @@ a_process_has_one_name_in_a_group(Config) ->
 %% 11: they stayed, and nobody took them away when their processes ended.
 names_go_with_the_node_that_is_removed(Config) ->
     {C, [A, B, D | _]} = nodes_of(Config),
-    {ok, g, _} = s_group(C, A, new_s_group, [g, [A, B, D]]),
+    {ok, g, [A, B, D]} = s_group(C, A, new_s_group, [g, [A, B, D]]),
     Goes = call(C, D, ?PROBE, process, []),
     Stays = call(C, B, ?PROBE, process, []),
     yes = s_group(C, A, register_name, [g, goes, Goes]),

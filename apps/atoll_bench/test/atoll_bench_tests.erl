@@ -124,7 +124,7 @@ slow_nodes_are_evenly_among_the_others_test() ->
 what_the_machine_would_hold_up_is_no_measure_of_placing_test_() ->
     Processors = erlang:system_info(logical_processors_available),
     [
-        ?_assertMatch({match, _}, re:run(placing_sentence(Sweep), Ends ++ "$"))
+        {timeout, 60, ?_assertMatch({match, _}, re:run(placing_sentence(Sweep), Ends ++ "$"))}
      || {Sweep, Ends} <- [
             {#{nodes => [2], slow => [3]}, "more nodes are slow than there are"},
             {#{slow_percent => [30]}, "the slow nodes are not slower"}

@@ -13,7 +13,10 @@
 -export([switches/1]).
 
 -define(STAGES, [{stage1, 1}, {stage2, 2}, {stage3, 3}, {stage4, 4}, {stage5, 5}]).
+%% Where the first search of a start begins: at so many clients that connect at once, or at this part of the most that may follow and at
+%% FROM at least. The next ones begin where the last has ended.
 -define(FROM, 16).
+-define(FROM_PART, 8).
 -define(PRECISION, 0.1).
 -define(FAILURES, 0.01).
 %% Of a burst.
@@ -87,9 +90,12 @@ flags(_) -> ["+sbwt", "none"].
 -spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{change := Change, store := Store} = Point) ->
     case atoll_bench_matchstream_run:start(#{switches => switches(Change), store => Store}, #{}) of
-        {ok, #{cluster := Cluster} = Ready} -> {ok, #{cluster => Cluster, ready => Ready, point => Point, from => ?FROM}};
+        {ok, #{cluster := Cluster} = Ready} -> {ok, #{cluster => Cluster, ready => Ready, point => Point, from => from(Point)}};
         {error, _} = Error -> Error
     end.
+
+from(#{find := clients, clients := Clients}) -> max(?FROM, Clients div ?FROM_PART);
+from(#{}) -> ?FROM.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{point := #{find := no, clients := Clients} = Point, ready := #{cluster := Cluster}} = State) ->

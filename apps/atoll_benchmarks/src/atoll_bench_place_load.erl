@@ -13,12 +13,28 @@
 -define(ALL_MS, 600000).
 -define(AGE_MS, 60000).
 -define(ASK_MS, 20000).
+-define(AGAIN_MS, 100).
 
-%% @doc What nodes say of one of their attributes.
+%% @doc What nodes say of one of their attributes. A node that was only just bounded can take longer
+%% than its functions may, which makes it `undefined': for some seconds such ones are asked again.
 -spec told([node()], atom()) -> [{node(), term()}].
 told(Nodes, Name) ->
-    {ok, #{values := Values}} = atoll_attr:request_attrs(Nodes, Name, #{deadline => ?ASK_MS}),
-    [{Node, maps:get(Name, maps:get(Node, Values, #{}), silent)} || Node <- Nodes].
+    told(Nodes, Name, now_ms() + ?ASK_MS).
+
+told(Nodes, Name, Until) ->
+    {ok, #{values := Values}} = atoll_attr:request_attrs(Nodes, Name, #{deadline => max(1, Until - now_ms())}),
+    Told = [{Node, maps:get(Name, maps:get(Node, Values, #{}), silent)} || Node <- Nodes],
+    case lists:keymember(undefined, 2, Told) andalso now_ms() + ?AGAIN_MS < Until of
+        true ->
+            receive
+            after ?AGAIN_MS -> told(Nodes, Name, Until)
+            end;
+        false ->
+            Told
+    end.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).
 
 %% @doc How many stand in line at this node.
 -spec line() -> non_neg_integer().

@@ -24,6 +24,7 @@
 -export([tell/2, hears_of/2, log/2, note_downs/0, forget/0]).
 
 -define(CALL_MS, 20000).
+-define(TRIES, 10).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
@@ -177,12 +178,23 @@ what_is_delayed_comes_later_and_one_way(Config) ->
     {Us, pong} = timer:tc(fun() -> call(C, A, net_adm, ping, [B]) end),
     ?assert(Us >= Ms * 1000),
     %% So is an answer to the other one, and no more than it.
-    ok = send(C, A, B, late),
-    ok = comes(C, B, A, soon),
-    ?assertNot(has_come(C, B, late)),
-    await(fun() -> has_come(C, B, late) end, true),
+    ok = comes_first(C, A, B, Ms, 1),
     _ = atoll_chaos:stop(Run),
     _ = healed(C, A, B).
+
+%% What is sent back later than what is delayed comes before it, if the machine is not too busy for once.
+comes_first(C, A, B, Ms, Try) ->
+    Begun = erlang:monotonic_time(millisecond),
+    ok = send(C, A, B, {late, Try}),
+    ok = comes(C, B, A, {soon, Try}),
+    case has_come(C, B, {late, Try}) of
+        false ->
+            await(fun() -> has_come(C, B, {late, Try}) end, true);
+        true ->
+            ?assert(erlang:monotonic_time(millisecond) - Begun >= Ms),
+            ?assert(Try < ?TRIES),
+            comes_first(C, A, B, Ms, Try + 1)
+    end.
 
 what_is_lost_is_lost_until_it_heals(Config) ->
     {C, A, B} = pair(Config),

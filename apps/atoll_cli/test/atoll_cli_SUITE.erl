@@ -33,6 +33,8 @@
 -define(GONE_MS, 5000).
 %% How long the nodes of a demo may take to start on a busy machine.
 -define(NODES_MS, 60000).
+%% Ends a program that hangs; a start alone takes seconds on a busy machine.
+-define(ENDS_MS, 120000).
 
 suite() ->
     [{timetrap, {minutes, 6}}].
@@ -198,7 +200,7 @@ modes(deep) ->
 a_killed_node_fails_the_run_and_is_named(Config) ->
     {Program, {Pid, Name}} = start_long_run(Config),
     ok = atoll_cli_os:signal(Pid, "KILL"),
-    #{status := 3, stdout := <<>>, stderr := Stderr} = atoll_cli_os:await_exit(Program, 10000),
+    #{status := 3, stdout := <<>>, stderr := Stderr} = atoll_cli_os:await_exit(Program, 30000),
     ?assertMatch({_, _}, binary:match(Stderr, list_to_binary(Name)), Stderr),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
@@ -215,7 +217,7 @@ up_holds_a_mesh_until_ctrl_c(Config) ->
     ?assertMatch({match, [_, _, _]},
                  re:run(Said, "^atoll[1-3]@127.0.0.1 +- +2$", [multiline, global])),
     ok = atoll_cli_os:signal_group(Program, "INT"),
-    #{status := Status} = atoll_cli_os:await_exit(Program, ?GONE_MS),
+    #{status := Status} = atoll_cli_os:await_exit(Program, ?ENDS_MS),
     ?assertEqual(128 + 2, Status),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
@@ -258,7 +260,7 @@ a_run_directory_that_cannot_be_used_is_told(Config) ->
     [begin
         #{status := Status, stdout := Stdout, stderr := Stderr} = atoll_cli_os:await_exit(
             atoll_cli_os:start(dir(Config), {sh, "XDG_RUNTIME_DIR=" ++ Dir ++ " bin/atoll " ++ Command}),
-            10000),
+            ?ENDS_MS),
         ?assertEqual({Command, 3, <<>>}, {Command, Status, Stdout}),
         ?assertMatch({match, _}, re:run(Stderr, ["^atoll [a-z]+: The run directory ", Dir, "/atoll .*\\.\n$"]))
      end
@@ -270,7 +272,7 @@ a_run_directory_that_cannot_be_used_is_told(Config) ->
 a_closed_output_is_no_crash(Config) ->
     [begin
         #{stdout := First, stderr := Stderr} = atoll_cli_os:await_exit(
-            atoll_cli_os:start(dir(Config), {sh, "bin/atoll help orbit " ++ Reader}), 10000),
+            atoll_cli_os:start(dir(Config), {sh, "bin/atoll help orbit " ++ Reader}), ?ENDS_MS),
         ?assertMatch({Reader, _, <<>>}, {Reader, First, Stderr})
      end
      || Reader <- ["| head -n 1", "| true"]].
@@ -279,7 +281,7 @@ output_that_is_lost_fails_the_command(Config) ->
     {Help, Orbit, Full, Closed} = {"bin/atoll help", "bin/atoll orbit --space 1000 --mode seq --json", " >/dev/full", " >&-"},
     [begin
         #{status := Status, stderr := Stderr} = atoll_cli_os:await_exit(
-            atoll_cli_os:start(dir(Config), {sh, Command ++ Lost}), 30000),
+            atoll_cli_os:start(dir(Config), {sh, Command ++ Lost}), ?ENDS_MS),
         ?assertEqual({Command, Lost, 3}, {Command, Lost, Status}),
         [<<>>, Last | _] = lists:reverse(binary:split(Stderr, <<"\n">>, [global])),
         ?assertMatch(<<"atoll: the output could not be written: ", _/binary>>, Last)
@@ -291,7 +293,7 @@ output_that_is_lost_fails_the_command(Config) ->
     %% What prints nothing has nothing to lose.
     ?assertMatch(#{status := 3, stderr := <<"atoll down: No cluster", _/binary>>},
                  atoll_cli_os:await_exit(
-                     atoll_cli_os:start(dir(Config), {sh, "bin/atoll down >&-"}), 10000)),
+                     atoll_cli_os:start(dir(Config), {sh, "bin/atoll down >&-"}), ?ENDS_MS)),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
 %% By a link, from a directory, in a tree with blanks in their names.
@@ -302,11 +304,11 @@ it_runs_from_anywhere(Config) ->
     ok = filelib:ensure_path(Tree),
     Copy = "cp -a apps bin cases scripts rebar.config rebar.lock \"" ++ Tree ++ "\" && "
         "mkdir -p \"" ++ Tree ++ "/_build\" && cp -a _build/.built _build/default \"" ++ Tree ++ "/_build\"",
-    #{status := 0} = atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, Copy}), 30000),
+    #{status := 0} = atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, Copy}), ?ENDS_MS),
     ok = file:make_symlink(filename:join(Tree, "bin/atoll"), Link),
     Line = "\"" ++ Link ++ "\" orbit --space 1000 --nodes 2 --json",
     #{status := Status, stdout := Stdout, stderr := Stderr} =
-        atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, Line}, Dir), 30000),
+        atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, Line}, Dir), ?ENDS_MS),
     ?assertEqual({0, Stderr}, {Status, Stderr}),
     ?assertMatch(#{<<"size">> := 854}, atoll_cli_os:decode(Stdout)).
 
@@ -314,7 +316,7 @@ it_runs_from_anywhere(Config) ->
 a_terminal_gets_a_bar(Config) ->
     Line = "script -qec 'stty cols 60; exec bin/atoll orbit --space 1000 --nodes 2 >/dev/null' /dev/null",
     #{status := 0, stdout := Seen} =
-        atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, Line}), 30000),
+        atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, Line}), ?ENDS_MS),
     ?assertMatch({_, _}, binary:match(Seen, <<"Starting nodes [###############               ] 1 of 2">>)),
     %% And it is taken away again.
     ?assertEqual(<<"\r\e[K">>, binary:part(Seen, byte_size(Seen), -4)).

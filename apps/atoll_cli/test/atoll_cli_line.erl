@@ -14,6 +14,8 @@
 
 -define(RUN_MS, 300000).
 -define(FORGOTTEN_MS, 10000).
+%% The first one loads what it needs, on a busy machine.
+-define(REFUSED_S, 60).
 
 %% @doc Runs a command until it ends. Dir is as for {@link atoll_cli_os}.
 -spec run(file:filename(), [string()]) -> atoll_cli_os:ended().
@@ -75,7 +77,7 @@ called(Dir, Args, Fun, Ms) ->
 %% started.
 -spec refused([{Args :: [string()], Sentence :: string()}]) -> [term()].
 refused(Wrong) ->
-    [{string:join(["atoll" | Args], " "), ?_assertEqual({usage, Sentence}, outcome(Args))} || {Args, Sentence} <- Wrong].
+    [{string:join(["atoll" | Args], " "), {timeout, ?REFUSED_S, ?_assertEqual({usage, Sentence}, outcome(Args))}} || {Args, Sentence} <- Wrong].
 
 %% @doc What came of a command line in this VM, and the sentence that says it.
 -spec outcome([string()]) -> {failed | usage | unable, string()}.

@@ -179,7 +179,7 @@ environment(#reader{}) ->
     [].
 
 with_epmd(#reader{room = here} = Reader) ->
-    start_epmd(Reader#reader{epmd = free_port()});
+    start_epmd(Reader#reader{epmd = atoll_test_port:free()});
 with_epmd(Reader) ->
     Reader.
 
@@ -193,12 +193,6 @@ start_epmd(#reader{epmd = Port} = Reader) ->
     end,
     ?assertEqual(ok, atoll_cli_os:await(Registered, ?PROMPT_MS)),
     Reader.
-
-free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
 
 await_prompt(Port, Name, Deadline, Seen) ->
     case re:run(Seen, ["(?:iex)?\\(", Name, "\\)[0-9]+> $"], [{capture, first, index}]) of

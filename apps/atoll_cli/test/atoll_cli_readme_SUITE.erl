@@ -223,7 +223,7 @@ run([<<"bin/atoll up ", _/binary>> = Up | Others], Dir) ->
         [] -> ok = atoll_cli_os:signal_group(Program, "INT");
         [down] -> ok
     end,
-    _ = atoll_cli_os:await_exit(Program, 5000),
+    _ = atoll_cli_os:await_exit(Program, 120000),
     Said;
 run([First | Others], Dir) ->
     #{status := 0, stdout := Stdout} = run_one(First, Dir),

@@ -54,10 +54,7 @@ end_per_testcase(_Case, Config) ->
 
 %% A release starts the port mapper that it brings, unless one runs: so it gets its own.
 own_epmd(Dir) ->
-    {ok, Socket} = gen_tcp:listen(0, []),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    ok = file:write_file(filename:join(Dir, "epmd_port"), integer_to_list(Port)),
+    ok = file:write_file(filename:join(Dir, "epmd_port"), integer_to_list(atoll_test_port:free({0, 0, 0, 0}))),
     #{status := 0} = sh("exec epmd -daemon -relaxed_command_check", Dir, Dir),
     ok.
 

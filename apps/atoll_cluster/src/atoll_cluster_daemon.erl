@@ -27,6 +27,7 @@
     dir :: file:filename(),
     %% where the watchdog finds the program
     pids :: file:filename(),
+    %% none is left when it has taken all down
     watchdog :: atoll_cluster_watchdog:watchdog() | undefined,
     %% that of the program, while it runs
     port = none :: port() | none,
@@ -111,11 +112,7 @@ handle_call({run, Program, Args}, _From, #state{name = Name, dir = Dir, pids = P
 handle_call(kill, _From, #state{port = none} = State) ->
     {reply, ok, State};
 handle_call(kill, From, #state{port = Port, killing = Killing} = State) ->
-    case erlang:port_info(Port, os_pid) of
-        {os_pid, OsPid} -> _ = os:cmd("kill -KILL " ++ integer_to_list(OsPid)), ok;
-        %% Its end is under way.
-        undefined -> ok
-    end,
+    ok = kill_program(Port),
     {noreply, State#state{killing = [From | Killing]}};
 handle_call(os_pid, _From, #state{port = none} = State) ->
     {reply, none, State};
@@ -126,9 +123,18 @@ handle_call(stop, From, #state{stopping = no} = State) ->
 handle_call(stop, From, #state{stopping = Others} = State) ->
     {noreply, State#state{stopping = [From | Others]}}.
 
-go_down(Waiting, #state{watchdog = Watchdog} = State) ->
+%% The watchdog does not know of a program that has only begun to start.
+go_down(Waiting, #state{watchdog = Watchdog, port = Port} = State) ->
+    _ = [ok = kill_program(Port) || Port =/= none],
     ok = atoll_cluster_watchdog:finish(Watchdog),
     State#state{stopping = Waiting}.
+
+kill_program(Port) ->
+    case erlang:port_info(Port, os_pid) of
+        {os_pid, OsPid} -> _ = os:cmd("kill -KILL " ++ integer_to_list(OsPid)), ok;
+        %% Its end is under way.
+        undefined -> ok
+    end.
 
 %% @private
 -spec handle_cast(term(), #state{}) -> no_return().
@@ -142,7 +148,7 @@ handle_info({Port, {data, _}}, #state{port = Port} = State) ->
 handle_info({Port, {exit_status, Status}}, #state{port = Port, owner = Owner, killing = Killing} = State) ->
     Owner ! {?MODULE, self(), {ended, Status}},
     _ = [gen_server:reply(From, ok) || From <- Killing],
-    {noreply, State#state{port = none, killing = []}};
+    gone(State#state{port = none, killing = []});
 handle_info({'DOWN', Ref, process, _, _}, #state{owner_ref = Ref, stopping = no} = State) ->
     {noreply, go_down([], State)};
 handle_info({'DOWN', Ref, process, _, _}, #state{owner_ref = Ref} = State) ->
@@ -163,6 +169,12 @@ watchdog_ended(Waiting, #state{dir = Dir} = State) ->
             {ok, Watchdog} = atoll_cluster_watchdog:open(Dir),
             {noreply, go_down(Waiting, State#state{watchdog = Watchdog})};
         false ->
-            _ = [gen_server:reply(From, ok) || From <- Waiting],
-            {stop, normal, State}
+            gone(State#state{watchdog = undefined})
     end.
+
+%% Whether nothing is left.
+gone(#state{watchdog = undefined, port = none, stopping = Waiting} = State) ->
+    _ = [gen_server:reply(From, ok) || From <- Waiting],
+    {stop, normal, State};
+gone(State) ->
+    {noreply, State}.

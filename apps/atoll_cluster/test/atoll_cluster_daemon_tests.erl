@@ -13,6 +13,7 @@
 daemon_test_() ->
     [{timeout, 60, {Title, Test}} || {Title, Test} <- [
         {"one that is stopped is gone, with its folder", fun stopped/0},
+        {"one that has only begun to start is gone too", fun begun/0},
         {"one that was killed is told, and starts again in the same folder", fun killed/0},
         {"one that ends by itself is told with its status", fun ended/0},
         {"one goes with its owner", fun owned/0},
@@ -37,6 +38,15 @@ stopped() ->
     ok = atoll_cluster_daemon:stop(Daemon),
     ?assertEqual({gone, false, false}, {atoll_cluster_os:state(Process), filelib:is_dir(Dir), is_process_alive(Daemon)}),
     ?assertEqual(ok, atoll_cluster_daemon:stop(Daemon)).
+
+%% Nobody reads what it writes: it waits before the watchdog could know of it.
+begun() ->
+    {ok, Daemon} = atoll_cluster_daemon:open("test"),
+    "" = os:cmd("mkfifo " ++ filename:join(atoll_cluster_daemon:dir(Daemon), "out")),
+    ok = atoll_cluster_daemon:run(Daemon, "/bin/sh", ?WAITS),
+    Process = process(Daemon),
+    ok = atoll_cluster_daemon:stop(Daemon),
+    ?assertEqual(gone, atoll_cluster_os:state(Process)).
 
 killed() ->
     {Daemon, Dir, Process} = open(),

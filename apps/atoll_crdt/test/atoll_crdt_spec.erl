@@ -23,14 +23,14 @@ value(mv, Events) ->
     %% A `put' counts until somebody who knows of it puts or clears.
     each_once([Value || {Id, {put, Value}, _} <- Events, not is_undone(Id, fun(_) -> true end, Events)]);
 value(enable_wins, Events) ->
-    [Id || {Id, enable, _} <- Events, not is_undone(Id, fun(Operation) -> Operation =/= enable end, Events)] =/= [];
+    [Id || {Id, enable, _} <- Events, not is_undone(Id, fun(_) -> true end, Events)] =/= [];
 value(disable_wins, Events) ->
-    [Id || {Id, disable, _} <- Events, not is_undone(Id, fun(Operation) -> Operation =/= disable end, Events)] =:= [];
+    [Id || {Id, disable, _} <- Events, not is_undone(Id, fun(_) -> true end, Events)] =:= [];
 value(set, Events) ->
     each_once([
         Element
      || {Id, {add, Element}, _} <- Events,
-        not is_undone(Id, fun(Operation) -> Operation =:= {remove, Element} orelse Operation =:= clear end, Events)
+        not is_undone(Id, fun(Operation) -> lists:member(Operation, [{add, Element}, {remove, Element}, clear]) end, Events)
     ]);
 value(map, Events) ->
     Fields = each_once([Field || {_, {update, Field, _}, _} <- Events]),
@@ -47,6 +47,8 @@ within(Field, {remove, Field}) -> clear;
 within(_, clear) -> clear;
 within(_, _) -> elsewhere.
 
+%% By the same done again, too, which takes its place: whoever hears of that alone, by a delta, and undoes it has undone both. Where
+%% those who know of an event know of all that it knew of, that makes no difference.
 is_undone(Id, Undoes, Events) ->
     lists:any(fun({_, Operation, Known}) -> Operation =/= elsewhere andalso Undoes(Operation) andalso lists:member(Id, Known) end, Events).
 

@@ -24,7 +24,22 @@ all() -> cases(atoll_tier:tier()).
 cases(fast) -> [];
 cases(deep) -> [a_file_is_deployed_scaled_and_rolled_while_a_client_asks, five_steps_over_http_end_with_six_nodes, hosts_that_refuse_are_named_and_the_others_go_on].
 
-init_per_testcase(_, Config) ->
+init_per_testcase(Case, Config) ->
+    case yaws(Case) of
+        ok -> on_hosts(Config);
+        Skip -> Skip
+    end.
+
+%% A host without a way to the world could not install it.
+yaws(five_steps_over_http_end_with_six_nodes) ->
+    case atoll_watch_yaws:find() of
+        none -> {skip, "Yaws is not installed: scripts/setup erlang-yaws"};
+        ok -> ok
+    end;
+yaws(_) ->
+    ok.
+
+on_hosts(Config) ->
     case {atoll_deploy_sshd:available(), atoll_cli_network:can(), atoll_wire:available()} of
         {ok, ok, ok} ->
             Dir = atoll_cli_os:new_dir(),

@@ -34,7 +34,7 @@ end_per_testcase(_, Config) -> atoll_deploy_probe:ended(?config(state, Config), 
 
 %% Two hosts, and their servers.
 hosts(Dir) ->
-    Hosts = [#{address => Address, port => atoll_deploy_sshd:free_port(Ip), key => "host_key"} || {Address, Ip} <- [{"127.0.0.1", {127, 0, 0, 1}}, {"127.0.0.2", {127, 0, 0, 2}}]],
+    Hosts = [#{address => Address, port => atoll_test_port:free(Ip), key => "host_key"} || {Address, Ip} <- [{"127.0.0.1", {127, 0, 0, 1}}, {"127.0.0.2", {127, 0, 0, 2}}]],
     {Hosts, [atoll_deploy_sshd:start(Dir, Host) || Host <- Hosts]}.
 
 opened(Config, Hosts, More) ->
@@ -82,7 +82,7 @@ nodes_come_up_over_ssh_and_nothing_is_left(Config) ->
 a_host_that_refuses_is_named_and_the_others_go_on(Config) ->
     Dir = ?config(dir, Config),
     {[First, Second], Servers} = hosts(Dir),
-    Dead = #{address => "127.0.0.3", port => atoll_deploy_sshd:free_port({127, 0, 0, 3}), key => "host_key"},
+    Dead = #{address => "127.0.0.3", port => atoll_test_port:free({127, 0, 0, 3}), key => "host_key"},
     %% The second one is known by another key.
     ok = known(Dir, [First, Second#{key := "other_key"}, Dead]),
     Deployment = opened(Config, [First, Second, Dead], #{}),

@@ -3,7 +3,7 @@
 %% test's, since its sessions have the test's mark in their environment.
 -module(atoll_deploy_sshd).
 
--export([available/0, keys/1, config/2, known/2, start/2, stop/1, free_port/1, user/0]).
+-export([available/0, keys/1, config/2, known/2, start/2, stop/1, user/0]).
 
 -define(SSHD, "/usr/sbin/sshd").
 -define(LATE_MS, 30000).
@@ -65,14 +65,6 @@ start(Dir, #{address := Address, port := Port} = Of) ->
 %% @doc Ends it.
 -spec stop(atoll_cluster_daemon:daemon()) -> ok.
 stop(Daemon) -> atoll_cluster_daemon:stop(Daemon).
-
-%% @doc A port that nobody listens on.
--spec free_port(Address :: inet:ip4_address()) -> inet:port_number().
-free_port(Address) ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, Address}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
 
 %% @doc Who runs this.
 -spec user() -> string().

@@ -11,6 +11,7 @@
 -define(MODES, [server, peer]).
 -define(REAL, [6]).
 -define(SIMULATED, [16, 64]).
+-define(STARTS, 6).
 
 -spec about() -> atoll_experiment:about().
 about() ->
@@ -30,9 +31,9 @@ asks(#{size := small}) ->
 asks(#{size := full}) ->
     [
         #{key => simulated, do => {bench, ?BENCH, #{
-            sweep => #{world => [simulated], nodes => ?SIMULATED, mode => ?MODES, budget => [5], impression_ms => [2000], propagation_ms => [1000]}, rounds => 1, starts => 6
+            sweep => #{world => [simulated], nodes => ?SIMULATED, mode => ?MODES, budget => [5], impression_ms => [2000], propagation_ms => [1000]}, rounds => ?STARTS, starts => ?STARTS
         }}},
-        #{key => real, do => {bench, ?BENCH, #{sweep => #{world => [real], nodes => ?REAL, mode => ?MODES, budget => [5]}, rounds => 1, starts => 5}}}
+        #{key => real, do => {bench, ?BENCH, #{sweep => #{world => [real], nodes => ?REAL, mode => ?MODES, budget => [5]}, rounds => ?STARTS, starts => ?STARTS}}}
     ].
 
 -spec tables() -> [atoll_experiment:table()].

@@ -17,7 +17,7 @@ about() ->
         name => ring,
         title => "A ring of partitions",
         question => "What do many lanes and a channel of their own bring to the messages of partitions?",
-        minutes => 10,
+        minutes => 8,
         cannot => "what three hosts would show: both nodes, their workers and the path share two processors. A path has two ends, so there are two nodes, one copy of a key, and workers that ask only for what the other node has: each request "
             "goes over the path once, and its answer back; of the paper's requests for three copies two do. The paper's 10,000 keys of 8 MB would not fit into the memory: there are fewer keys with larger values. "
             "Its store holds each operation for 1 ms, and 10 ms in its code; here 1 ms."

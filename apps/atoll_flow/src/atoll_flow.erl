@@ -38,7 +38,7 @@
 
 -type status() :: #{
     %% How each node is: not looked at yet, or whose looks fail and why.
-    nodes := [{node(), state()}],
+    nodes := [{node(), atoll_flow_heard:state()}],
     %% Which part of the time was traced since this looks, by node, and how many of its messages are estimates; 1.0 and none if all was
     %% traced.
     shares := [{node(), float(), Estimated :: non_neg_integer()}],
@@ -55,8 +55,6 @@
     not_kept := none | unicode:chardata()
 }.
 
--type state() :: up | down | unknown | busy | timeout | refused | other_version | unreached.
-
 -record(state, {
     view_name :: string(),
     way :: atoll_view_join:way(),
@@ -68,25 +66,12 @@
     %% How often in a row a place has ended before it said anything; and those that are started again after a while.
     tries = #{} :: #{here | string() => pos_integer()},
     waiting = #{} :: #{here | string() => []},
-    said = #{} :: #{node() => [{term(), [node()]}] | none},
-    known = [] :: [node()],
-    %% Since when each is down, and how many were found beyond the most.
-    downs = #{} :: #{node() => integer()},
-    beyond = 0 :: non_neg_integer(),
-    %% The groups in which each was last, if it is in none any more: what it was sent until then was sent there.
-    were = #{} :: #{node() => [term()]},
-    sums :: atoll_flow_sums:sums(),
-    states = #{} :: #{node() => state()},
-    tracing = #{} :: #{node() => atoll_flow_probe:tracing()},
-    shares = #{} :: #{node() => atoll_flow_share:share()},
-    loads = #{} :: #{node() => atoll_flow_probe:load()},
-    migrated = #{} :: #{node() => #{{pos_integer(), pos_integer()} => pos_integer()}},
+    heard :: atoll_flow_heard:heard(),
     %% Whose load is wanted, by whom.
     loaded = #{} :: #{pid() => node()},
     subscribers = #{} :: #{pid() => reference()},
-    %% How often what is wanted was told, and which of these times each node has been looked at after.
+    %% How often what is wanted was told.
     turn = 0 :: non_neg_integer(),
-    looks = #{} :: #{node() => non_neg_integer()},
     settling = [] :: [{gen_server:from(), Turn :: non_neg_integer()}],
     lost = 0 :: non_neg_integer(),
     omitted = #{} :: #{pid() => non_neg_integer()},
@@ -95,8 +80,6 @@
 
 -define(PERIOD_MS, 200).
 -define(LIMIT, 100000).
--define(MOST_NODES, 2000).
--define(FORGET_MS, 3600000).
 -define(STOP_MS, 5000).
 -define(AGAIN_MS, 1000).
 -define(MOST_AGAIN_MS, 60000).
@@ -160,7 +143,7 @@ init({Target, Options}) ->
         {error, Sentence} -> {stop, {shutdown, {unable, Sentence}}};
         {ok, Effects, Shadow} ->
             case atoll_view:open(Target) of
-                {ok, View} -> begun(View, Effects, #state{view_name = atoll_view:name(View), way = atoll_view:way(View), options = Options, shadow = Shadow, sums = atoll_flow_sums:new()});
+                {ok, View} -> {ok, begun(View, Effects, Shadow, Options)};
                 {error, Sentence} -> {stop, {shutdown, {unable, Sentence}}}
             end
     end.
@@ -173,15 +156,14 @@ kept(#{keep := File}) ->
 kept(#{}) ->
     {ok, [], atoll_flow_shadow:new()}.
 
-begun(View, Effects, #state{shadow = Shadow, options = Options} = State) ->
+begun(View, Effects, Shadow, Options) ->
     Groups = case atoll_view:running(View) of [] -> []; _ -> maps:get(groups, atoll_view:groups(View)) end,
-    Nodes = [Node || {Node, _} <- atoll_view:nodes(View)],
+    Known = [Node || {Node, _} <- atoll_view:nodes(View)] ++ maps:keys(atoll_flow_shadow:owners(Shadow)),
+    {Name, Way} = {atoll_view:name(View), atoll_view:way(View)},
     %% An own VM asks them, which is connected with them then.
     _ = [ok = atoll_view:close(View) || maps:get(apart, Options, false)],
-    Known = lists:usort(Nodes ++ maps:keys(atoll_flow_shadow:owners(Shadow))),
-    Said = maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, Group}) -> Group end, [{Node, Group} || {_, Its} = Group <- Groups, Node <- Its]),
     _ = erlang:send_after(?PERIOD_MS, self(), frame),
-    {ok, pictured(State, (done(Effects, State))#state{known = Known, said = Said})}.
+    pictured(done(Effects, #state{view_name = Name, way = Way, options = Options, shadow = Shadow, heard = atoll_flow_heard:new(Known, Groups)})).
 
 %% @private
 -spec handle_call(Request, gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}} when
@@ -200,7 +182,7 @@ handle_call({load, Pid, Node}, _From, #state{loaded = Loaded} = State) ->
 handle_call(settle, From, State0) ->
     #state{turn = Turn, settling = Settling} = State = told_wants(State0),
     {noreply, settled(State#state{settling = [{From, Turn} | Settling]})};
-handle_call(sums, _From, #state{sums = Sums} = State) -> {reply, Sums, State};
+handle_call(sums, _From, #state{heard = Heard} = State) -> {reply, atoll_flow_heard:sums(Heard), State};
 handle_call(groups, _From, #state{shadow = Shadow} = State) -> {reply, atoll_flow_shadow:groups(Shadow), State};
 handle_call(agents, _From, #state{shadow = Shadow} = State) -> {reply, atoll_flow_shadow:agents(Shadow), State};
 handle_call(status, _From, State) -> {reply, status_of(State), State}.
@@ -219,8 +201,11 @@ handle_info({report, Place, #{looks := Looks, events := Events, agents := Agents
     case [Host || {Host, Is} <- maps:to_list(Places), Is =:= Place] of
         [Host] ->
             Place ! {next, self()},
-            State1 = lists:foldl(fun happened/2, State0#state{omitted = All#{Place => Omitted}, tries = maps:remove(Host, State0#state.tries)}, Events),
-            State2 = lists:foldl(fun looked/2, State1, Looks),
+            State1 = State0#state{omitted = All#{Place => Omitted}, tries = maps:remove(Host, State0#state.tries)},
+            %% There is one look at each node, the last: at one that is lost in the end it was before that.
+            Lost = [Node || {Node, node_down} <- maps:to_list(maps:from_list([{Node, What} || {What, _, Node} <- Events]))],
+            {Before, After} = lists:partition(fun({_, Node, _, _}) -> lists:member(Node, Lost) end, Looks),
+            State2 = lists:foldl(fun looked/2, lists:foldl(fun happened/2, lists:foldl(fun looked/2, State1, Before), Events), After),
             %% Orders may be under way to it: then it is told once more what it is about to have.
             State = lists:foldl(fun({Agent, Token}, Acc) -> stepped({agent_up, Agent, Token}, Acc) end, State2, Agents),
             {noreply, settled(pictured(State0, State))};
@@ -247,19 +232,19 @@ terminate(_, #state{places = Places}) ->
     lists:foreach(fun(Pid) -> exit(Pid, kill) end, maps:values(Places)).
 
 %% A place has ended: it is started again, with all its agents.
-placeless(Host, Reason, #state{tries = Tries0, waiting = Waiting, agents = Agents, shadow = Shadow, states = States, looks = Looks, lost = Lost} = State) ->
+placeless(Host, Reason, #state{tries = Tries0, waiting = Waiting, agents = Agents, shadow = Shadow, heard = Heard, lost = Lost} = State) ->
     Its = at(Host, State),
     case Reason of
         {shutdown, {unable, _}} ->
             N = maps:get(Host, Tries0, 0) + 1,
             Tries = Tries0#{Host => N},
-            case map_size(Looks) =:= 0 andalso lists:all(fun(At) -> is_map_key(At, Tries) end, maps:values(Agents)) of
+            case not atoll_flow_heard:is_anybody(Heard) andalso lists:all(fun(At) -> is_map_key(At, Tries) end, maps:values(Agents)) of
                 true ->
                     {stop, Reason, State};
                 false ->
                     _ = erlang:send_after(min(?MOST_AGAIN_MS, ?AGAIN_MS bsl min(N - 1, 10)), self(), {again, Host}),
-                    Unreached = maps:from_keys([Node || {Node, Agent} <- maps:to_list(atoll_flow_shadow:owners(Shadow)), lists:member(Agent, Its)], unreached),
-                    {noreply, settled(State#state{tries = Tries, waiting = Waiting#{Host => []}, states = maps:merge(States, Unreached), lost = Lost + length(Its)})}
+                    Unreached = [Node || {Node, Agent} <- maps:to_list(atoll_flow_shadow:owners(Shadow)), lists:member(Agent, Its)],
+                    {noreply, settled(State#state{tries = Tries, waiting = Waiting#{Host => []}, heard = atoll_flow_heard:failed(Unreached, unreached, Heard), lost = Lost + length(Its)})}
             end;
         _ ->
             {noreply, lists:foldl(fun lost/2, State, Its)}
@@ -270,64 +255,33 @@ at(Host, #state{agents = Agents}) -> [Agent || {Agent, At} <- maps:to_list(Agent
 lost(Agent, #state{lost = Lost} = State) -> stepped({agent_lost, Agent}, State#state{lost = Lost + 1}).
 
 happened({agent_lost, Agent}, State) -> lost(Agent, State);
-happened({not_seen, _, Node, Why}, #state{states = States} = State) -> State#state{states = States#{Node => Why}};
-happened({What, Agent, Node}, #state{shadow = Shadow, states = States, tracing = Tracing} = State) ->
+happened({not_seen, _, Node, Why}, #state{heard = Heard} = State) -> State#state{heard = atoll_flow_heard:failed([Node], Why, Heard)};
+happened({What, Agent, Node}, #state{shadow = Shadow, heard = Heard} = State) ->
     case atoll_flow_shadow:owner(Node, Shadow) of
         {ok, Agent} ->
-            {Is, Downs} = case What of
-                node_up -> {up, maps:remove(Node, State#state.downs)};
-                node_down -> {down, (State#state.downs)#{Node => erlang:monotonic_time(millisecond)}}
-            end,
-            stepped({What, Node}, State#state{states = States#{Node => Is}, downs = Downs, tracing = maps:remove(Node, Tracing)});
+            stepped({What, Node}, State#state{heard = case What of
+                node_up -> atoll_flow_heard:up(Node, Heard);
+                node_down -> atoll_flow_heard:down(Node, erlang:monotonic_time(millisecond), Heard)
+            end});
         _ -> State
     end.
 
 %% Only its owner is heard.
-looked({Agent, Node, Turn, #{groups := Groups, peers := Peers, tracing := Tracing, load := Load} = Look}, #state{shadow = Shadow, sums = Sums, said = Said, known = Known, states = States, looks = Looks, loads = Loads, were = Were} = State0) ->
+looked({Agent, Node, Turn, Look}, #state{shadow = Shadow, heard = Heard} = State) ->
     case atoll_flow_shadow:owner(Node, Shadow) of
-        {ok, Agent} ->
-            #state{downs = Downs} = State = migrated(Node, Load, State0),
-            Gone = [Is || {Is, Since} <- maps:to_list(Downs), erlang:monotonic_time(millisecond) - Since > ?FORGET_MS],
-            {Now, Beyond} = found(Peers, lists:subtract(Known, Gone)),
-            State#state{
-                sums = atoll_flow_sums:looked(Node, Look, fun(Peer) -> groups_of(Peer, Shadow, Were) end, Sums),
-                were = case Groups of [_ | _] -> Were#{Node => [Group || {Group, _} <- Groups]}; _ -> Were end,
-                said = Said#{Node => Groups},
-                known = Now,
-                downs = maps:without(Gone, Downs),
-                states = (maps:without(Gone, States))#{Node => case Tracing of busy -> busy; _ -> up end},
-                beyond = max(State0#state.beyond, Beyond),
-                tracing = case Tracing of #{} -> (State#state.tracing)#{Node => Tracing}; _ -> maps:remove(Node, State#state.tracing) end,
-                shares = case Tracing of #{} -> (State#state.shares)#{Node => atoll_flow_share:looked(Tracing, maps:get(Node, State#state.shares, none))}; _ -> State#state.shares end,
-                loads = case Load of none -> maps:remove(Node, Loads); _ -> Loads#{Node => Load} end,
-                looks = Looks#{Node => Turn}
-            };
-        _ -> State0
+        {ok, Agent} -> State#state{heard = atoll_flow_heard:looked(Node, Turn, Look, atoll_flow_shadow:groups(Shadow), erlang:monotonic_time(millisecond), Heard)};
+        _ -> State
     end.
-
-%% Whoever came first is observed. One that is down and that nobody is connected with is forgotten after an hour.
-found(Peers, Known) ->
-    New = lists:subtract(lists:usort(Peers), Known),
-    {In, Out} = lists:split(min(length(New), max(0, ?MOST_NODES - length(Known))), New),
-    {lists:umerge(Known, In), length(Out)}.
-
-groups_of(Node, Shadow, Were) ->
-    case [Group || {Group, Nodes} <- atoll_flow_shadow:groups(Shadow), lists:member(Node, Nodes)] of
-        [] -> maps:get(Node, Were, []);
-        Groups -> Groups
-    end.
-
-%% What has come since the last frame is in the next one.
-migrated(_, none, State) -> State;
-migrated(Node, #{migrations := Now}, #state{loads = Loads, migrated = Migrated} = State) ->
-    Before = case Loads of #{Node := #{migrations := Is}} -> maps:from_list([{{F, T}, N} || {F, T, N} <- Is]); #{} -> #{} end,
-    Gain = maps:from_list([{{From, To}, case maps:get({From, To}, Before, 0) of Had when Had =< N -> N - Had; _ -> N end} || {From, To, N} <- Now]),
-    State#state{migrated = Migrated#{Node => maps:merge_with(fun(_, A, B) -> A + B end, Gain, maps:get(Node, Migrated, #{}))}}.
 
 %% Groups are looked at again when somebody says another thing than before.
-pictured(#state{said = Said, known = Known, states = States}, #state{said = Said, known = Known, states = States} = State) -> State;
-pictured(_, #state{said = Said, known = Known, states = States} = State) ->
-    {Groups, Free} = atoll_flow_picture:of_looks(Known, [Node || {Node, down} <- maps:to_list(States)], Said),
+pictured(#state{heard = Before}, #state{heard = Heard} = State) ->
+    case atoll_flow_heard:is_same_picture(Before, Heard) of
+        true -> State;
+        false -> pictured(State)
+    end.
+
+pictured(#state{heard = Heard} = State) ->
+    {Groups, Free} = atoll_flow_heard:picture(Heard),
     stepped({picture, Groups, Free}, State).
 
 stepped(Event, #state{shadow = Shadow0} = State) ->
@@ -397,49 +351,23 @@ unsubscribed(Pid, #state{subscribers = Subscribers, loaded = Loaded} = State) ->
     end.
 
 settled(#state{settling = []} = State) -> State;
-settled(#state{settling = Settling, looks = Looks, states = States, shadow = Shadow} = State) ->
-    Last = lists:min([infinity | [maps:get(Node, Looks, -1) || Node <- maps:keys(atoll_flow_shadow:owners(Shadow)), maps:get(Node, States, up) =:= up]]),
+settled(#state{settling = Settling, heard = Heard, shadow = Shadow} = State) ->
+    Last = atoll_flow_heard:looked_after(maps:keys(atoll_flow_shadow:owners(Shadow)), Heard),
     {Done, Waiting} = lists:partition(fun({_, Turn}) -> Turn =< Last end, Settling),
     lists:foreach(fun({From, _}) -> gen_server:reply(From, ok) end, Done),
     State#state{settling = Waiting}.
 
-%% Nobody reads it: what is new waits for who comes.
-framed(#state{subscribers = Subscribers} = State) when map_size(Subscribers) =:= 0 ->
-    {_, Sums} = atoll_flow_sums:fresh(State#state.sums),
-    State#state{sums = Sums, migrated = #{}};
-framed(#state{subscribers = Subscribers, shadow = Shadow, sums = Sums0, states = States, options = Options, loads = Loads, migrated = Migrated} = State) ->
-    {Fresh, Sums} = atoll_flow_sums:fresh(Sums0),
-    Trace = maps:get(trace, Options, false),
-    Frame = #{
-        at => erlang:system_time(millisecond),
-        groups => atoll_flow_shadow:groups(Shadow),
-        nodes => lists:sort(maps:keys(atoll_flow_shadow:owners(Shadow))),
-        down => lists:sort([Node || {Node, down} <- maps:to_list(States), is_map_key(Node, atoll_flow_shadow:owners(Shadow))]),
-        counts => case Trace of true -> messages; false -> packets end,
-        edges => edges(Trace, Fresh),
-        shares => [{Node, Part} || {Node, Share} <- traced_now(State), Part <- [atoll_flow_share:fresh(Share)], Part < 1],
-        loads => [{Node, Load#{migrations := [{From, To, N} || {{From, To}, N} <- lists:sort(maps:to_list(maps:get(Node, Migrated, #{}))), N > 0]}} || {Node, Load} <- lists:sort(maps:to_list(Loads))]
-    },
+%% Nobody reads it: who comes later gets what is new then.
+framed(#state{subscribers = Subscribers, heard = Heard} = State) when map_size(Subscribers) =:= 0 ->
+    State#state{heard = atoll_flow_heard:unframed(Heard)};
+framed(#state{subscribers = Subscribers, shadow = Shadow, options = Options, heard = Heard0} = State) ->
+    Of = #{at => erlang:system_time(millisecond), nodes => observed(State), groups => atoll_flow_shadow:groups(Shadow)},
+    {Frame, Heard} = atoll_flow_heard:frame(Of, maps:get(trace, Options, false), Heard0),
     Self = self(),
     lists:foreach(fun(Pid) -> Pid ! {?MODULE, Self, Frame} end, maps:keys(Subscribers)),
-    State#state{sums = Sums, migrated = #{}}.
+    State#state{heard = Heard}.
 
-traced_now(#state{tracing = Tracing, shares = Shares}) -> lists:sort(maps:to_list(maps:with(maps:keys(Tracing), Shares))).
+observed(#state{shadow = Shadow}) -> lists:sort(maps:keys(atoll_flow_shadow:owners(Shadow))).
 
-edges(Trace, Fresh) ->
-    Edges = lists:foldl(fun({{From, To, _, Kind, _}, {Count, Bytes}}, Acc) when (Kind =/= wire) =:= Trace ->
-            maps:update_with({From, To}, fun({C, B}) -> {C + Count, B + Bytes} end, {Count, Bytes}, Acc);
-        (_, Acc) -> Acc
-    end, #{}, Fresh),
-    [{From, To, Count, Bytes} || {{From, To}, {Count, Bytes}} <- lists:sort(maps:to_list(Edges)), Count > 0 orelse Bytes > 0].
-
-status_of(#state{shadow = Shadow, states = States, tracing = Tracing, shares = Shares, lost = Lost, omitted = Omitted, not_kept = NotKept} = State) ->
-    Nodes = lists:sort(maps:keys(atoll_flow_shadow:owners(Shadow))),
-    #{
-        nodes => [{Node, maps:get(Node, States, unknown)} || Node <- Nodes],
-        shares => [{Node, atoll_flow_share:all(Share), atoll_flow_share:estimated(Share)} || {Node, Share} <- lists:sort(maps:to_list(Shares))],
-        sampled => [Node || {Node, Share} <- traced_now(State), atoll_flow_share:is_sampled(Share)],
-        seen => lists:sum([Seen || #{seen := Seen} <- maps:values(Tracing)]),
-        longest => lists:max([0 | [Longest || #{longest := Longest} <- maps:values(Tracing)]]),
-        agents_lost => Lost, beyond => State#state.beyond, omitted => lists:sum(maps:values(Omitted)), not_kept => NotKept
-    }.
+status_of(#state{heard = Heard, lost = Lost, omitted = Omitted, not_kept = NotKept} = State) ->
+    (atoll_flow_heard:status(observed(State), Heard))#{agents_lost => Lost, omitted => lists:sum(maps:values(Omitted)), not_kept => NotKept}.

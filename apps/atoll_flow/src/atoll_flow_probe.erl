@@ -109,7 +109,8 @@
 -define(BACKLOG, 10000).
 %% So many are counted before it is looked how many wait.
 -define(AT_ONCE, 250).
--define(GROUPS_US, 1000000).
+%% Another implementation of groups is asked no more often, however much is traced: about once for each look.
+-define(GROUPS_US, 100000).
 -define(BUSY_US, 1000000).
 -define(NOTHING, #{trace => false, by => any, limit => 1000000, load => false}).
 
@@ -357,7 +358,7 @@ told(off) -> off.
 load(Tracing) ->
     (atoll_flow_facts:load())#{migrations => case Tracing of #tracing{noted = Noted} -> atoll_flow_noted:migrations(Noted); _ -> [] end}.
 
-%% Atoll's are read at once. Those of another implementation may take their time: they come by a process of their own, once a second.
+%% Atoll's are read at once. Those of another implementation may take their time: they come by a process of their own.
 grouped(#state{groups_at = At, asking = Asking} = State) ->
     Now = now_us(),
     case {whereis(atoll_sup), erlang:function_exported(s_group, own_s_groups, 0)} of

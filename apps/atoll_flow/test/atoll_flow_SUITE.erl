@@ -15,6 +15,7 @@
     agents_live_where_their_nodes_are_and_are_replaced_with_their_vm/1,
     where_no_agent_can_be_started_it_says_so_and_ends/1,
     a_node_that_is_killed_is_traced_again_when_it_is_back/1,
+    a_node_that_is_lost_just_after_a_look_is_lost/1,
     two_who_look_count_the_same/1,
     groups_of_another_implementation_are_followed/1,
     the_commands_print_and_record_it/1
@@ -24,13 +25,15 @@
 
 -define(LATE_MS, 60000).
 -define(PROBE, atoll_flow_probe).
+%% Times are those of a machine that is not busy: the quickest of so many counts.
+-define(TRIES, 4).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [what_a_script_sends_is_counted_exactly, what_a_message_is_and_who_sends_it_is_told, above_the_limit_it_samples_and_says_so, a_program_that_traces_already_is_left_alone,
      nothing_stays_when_it_ends_or_is_killed, an_agent_that_is_killed_is_replaced_and_nothing_is_counted_twice, a_node_that_is_killed_is_traced_again_when_it_is_back,
-     where_no_agent_can_be_started_it_says_so_and_ends, two_who_look_count_the_same, groups_of_another_implementation_are_followed, the_commands_print_and_record_it] ++
+     a_node_that_is_lost_just_after_a_look_is_lost, where_no_agent_can_be_started_it_says_so_and_ends, two_who_look_count_the_same, groups_of_another_implementation_are_followed, the_commands_print_and_record_it] ++
     [agents_live_where_their_nodes_are_and_are_replaced_with_their_vm || atoll_tier:tier() =:= deep].
 
 %% A chain: the ends are not connected.
@@ -207,6 +210,8 @@ clean() ->
 nothing_stays_when_it_ends_or_is_killed(Config) ->
     [PeerA, _, _] = Peers = peers(Config),
     Known = fun() -> [maps:with([registered, handlers, filters, visible], atoll_watch_peers:known(Peer)) || Peer <- Peers] end,
+    %% The probes of an observation go a moment after it.
+    ok = left_alone(Peers),
     Before = Known(),
     observing(#{trace => true}, Config, fun(_) ->
         ?assertNotEqual(undefined, call(PeerA, erlang, whereis, [?PROBE])),
@@ -218,8 +223,12 @@ nothing_stays_when_it_ends_or_is_killed(Config) ->
     Program = atoll_cli_os:start(proplists:get_value(dir, Config), ["watch", "traffic", "--trace", "--live", "--node", atom_to_list(A), "--cookie-file", Cookie]),
     _ = await(fun() -> call(PeerA, erlang, whereis, [?PROBE]) end, fun is_pid/1),
     ok = atoll_cli_os:signal_group(Program, "KILL"),
-    _ = [await(fun() -> traces(Peer) end, fun(Is) -> Is =:= clean() end) || Peer <- Peers],
+    ok = left_alone(Peers),
     _ = await(Known, fun(Is) -> Is =:= Before end),
+    ok.
+
+left_alone(Peers) ->
+    _ = [await(fun() -> traces(Peer) end, fun(Is) -> Is =:= clean() end) || Peer <- Peers],
     ok.
 
 an_agent_that_is_killed_is_replaced_and_nothing_is_counted_twice(Config) ->
@@ -229,8 +238,7 @@ an_agent_that_is_killed_is_replaced_and_nothing_is_counted_twice(Config) ->
         ?assertEqual(100, element(1, (counted(Flow))(A, B, message))),
         %% While messages are sent.
         {Pinging, Ref} = spawn_monitor(fun() -> exit(call(PeerA, atoll_flow_script, pings, [B, 1000])) end),
-        {links, Links} = process_info(Flow, links),
-        [Place] = [Pid || Pid <- Links, is_pid(Pid), {dictionary, D} <- [process_info(Pid, dictionary)], proplists:get_value('$initial_call', D) =:= {atoll_view_reporter, init, 1}],
+        Place = place(Flow),
         {links, Agents} = process_info(Place, links),
         _ = [true = exit(Pid, kill) || Pid <- Agents, is_pid(Pid), Pid =/= Flow],
         _ = await(fun() -> maps:get(agents_lost, atoll_flow:status(Flow)) end, fun(N) -> N >= 3 end),
@@ -240,6 +248,11 @@ an_agent_that_is_killed_is_replaced_and_nothing_is_counted_twice(Config) ->
         ?assertEqual({200 + N, 200 + N}, {element(1, (counted(Flow))(A, B, message)), element(1, (counted(Flow))(B, A, message))}),
         ?assertEqual(3, length(atoll_flow:agents(Flow)))
     end).
+
+place(Flow) ->
+    {links, Links} = process_info(Flow, links),
+    [Place] = [Pid || Pid <- Links, is_pid(Pid), {dictionary, D} <- [process_info(Pid, dictionary)], proplists:get_value('$initial_call', D) =:= {atoll_view_reporter, init, 1}],
+    Place.
 
 %% The program that would get to another host is told which, and comes back to this one.
 agents_live_where_their_nodes_are_and_are_replaced_with_their_vm(Config) ->
@@ -289,15 +302,7 @@ a_node_that_is_killed_is_traced_again_when_it_is_back(Config) ->
     observing(#{trace => true}, Config, fun(Flow) ->
         ok = call(PeerA, atoll_flow_script, ping, [D, 10]),
         ?assertEqual(10, element(1, (counted(Flow))(D, A, message))),
-        ok = atoll_watch_peers:kill(First),
-        Is = fun() -> proplists:get_value(D, maps:get(nodes, atoll_flow:status(Flow))) end,
-        _ = await(Is, fun(State) -> State =:= down end),
-        Again = atoll_flow_script:load(atoll_watch_peers:restarted(First, ["-connect_all", "false"])),
-        Begun = erlang:monotonic_time(millisecond),
-        _ = await(Is, fun(State) -> State =:= up end),
-        Took = erlang:monotonic_time(millisecond) - Begun,
-        ct:pal("traced again after ~b ms", [Took]),
-        ?assert(Took =< 2000),
+        Again = traced_again(First, fun() -> proplists:get_value(D, maps:get(nodes, atoll_flow:status(Flow))) end, 1),
         ok = atoll_flow:settle(Flow, ?LATE_MS),
         ok = call(Again, atoll_flow_script, echo, []),
         %% They are connected again by the first one, which OTP uses for messages of its own.
@@ -308,6 +313,35 @@ a_node_that_is_killed_is_traced_again_when_it_is_back(Config) ->
         ok = call(PeerA, atoll_flow_script, ping, [D, 10]),
         ?assertEqual({Back + 10, Forth + 10}, Both()),
         ok = atoll_watch_peers:kill(Again)
+    end).
+
+traced_again(Peer, Is, Try) ->
+    ok = atoll_watch_peers:kill(Peer),
+    _ = await(Is, fun(State) -> State =:= down end),
+    Again = atoll_flow_script:load(atoll_watch_peers:restarted(Peer, ["-connect_all", "false"])),
+    Begun = erlang:monotonic_time(millisecond),
+    _ = await(Is, fun(State) -> State =:= up end),
+    Took = erlang:monotonic_time(millisecond) - Begun,
+    ct:pal("traced again after ~b ms", [Took]),
+    case Took =< 2000 of
+        true -> Again;
+        false -> ?assert(Try < ?TRIES, Took), traced_again(Again, Is, Try + 1)
+    end.
+
+%% Both are in one report, and no other look comes after these.
+a_node_that_is_lost_just_after_a_look_is_lost(Config) ->
+    [_, {_, B}, _] = peers(Config),
+    observing(#{period => 10 * ?LATE_MS}, Config, fun(Flow) ->
+        Agent = {free, B},
+        Look = #{at => 0, life => none, groups => none, peers => [], connections => [], tracing => off, sent => [], load => none},
+        Is = fun(Events) ->
+            Flow ! {report, place(Flow), #{looks => [{Agent, B, 2, Look}], events => [{What, Agent, B} || What <- Events], agents => [], omitted => 0}},
+            {proplists:get_value(B, maps:get(nodes, atoll_flow:status(Flow))), proplists:get_value(Agent, atoll_flow:agents(Flow))}
+        end,
+        ?assertEqual({down, [{B, down}]}, Is([node_down])),
+        ?assertEqual({up, [{B, up}]}, Is([node_up])),
+        ?assertEqual({down, [{B, down}]}, Is([node_down, node_up, node_down])),
+        ?assertEqual({up, [{B, up}]}, Is([node_up, node_down, node_up]))
     end).
 
 two_who_look_count_the_same(Config) ->
@@ -343,10 +377,22 @@ groups_of_another_implementation_are_followed(Config) ->
         observing(#{}, Config, fun(Flow) ->
             Agents = fun() -> [Agent || {Agent, _} <- atoll_flow:agents(Flow)] end,
             ?assertEqual(lists:sort([{free, A}, {free, B}, {free, C}]), Agents()),
-            _ = [ok = call(Peer, persistent_term, put, [s_groups, [{reef, lists:sort([A, B])}]]) || Peer <- Both],
-            _ = await(Agents, fun(Is) -> Is =:= [{free, C}, {group, reef}] end),
-            _ = [true = call(Peer, persistent_term, erase, [s_groups]) || Peer <- Both],
-            _ = await(Agents, fun(Is) -> Is =:= lists:sort([{free, A}, {free, B}, {free, C}]) end)
+            Took = fun(Change, Wanted) ->
+                Begun = erlang:monotonic_time(millisecond),
+                true = lists:all(fun(Peer) -> lists:member(call(Peer, persistent_term, hd(Change), tl(Change)), [ok, true]) end, Both),
+                _ = await(Agents, fun(Is) -> Is =:= lists:sort(Wanted) end),
+                erlang:monotonic_time(millisecond) - Begun
+            end,
+            Seen = fun Seen(Try) ->
+                New = Took([put, s_groups, [{reef, lists:sort([A, B])}]], [{free, C}, {group, reef}]),
+                Deleted = Took([erase, s_groups], [{free, A}, {free, B}, {free, C}]),
+                ct:pal("a new group was seen after ~b ms, that it is deleted after ~b ms", [New, Deleted]),
+                case max(New, Deleted) =< 1000 of
+                    true -> ok;
+                    false -> ?assert(Try < ?TRIES, {New, Deleted}), Seen(Try + 1)
+                end
+            end,
+            ok = Seen(1)
         end)
     after
         _ = [call(Peer, code, Take, [s_group]) || Peer <- Both, Take <- [delete, purge]]

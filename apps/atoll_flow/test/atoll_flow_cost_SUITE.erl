@@ -42,7 +42,7 @@ a_look_takes_little_of_the_processor(_Config) ->
             ok = call(Cluster, B, echo, []),
             ok = call(Cluster, A, ping, [B, 10]),
             OsPids = [atoll_cluster:call(Cluster, Node, os, getpid, [], ?LATE_MS) || Node <- Nodes],
-            {Idle, 0.0} = spent(OsPids, fun() -> 0 end),
+            {Idle, +0.0} = spent(OsPids, fun() -> 0 end),
             {Busy, Looks} = observing(Nodes, #{period => ?OFTEN_MS}, fun() -> spent(OsPids, fun() -> answers(Nodes) end) end),
             Each = (Busy - Idle) / Looks,
             ct:pal("~ts: ~.1f looks a second at a node, ~b microseconds of the processor each: five a second take ~.3f % of it", [Name, Looks / 2, round(Each * 1.0e6), 100 * ?USUAL * Each]),

@@ -9,11 +9,13 @@
 -behaviour(atoll_bench).
 
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, setup/1, round/1, teardown/1]).
--export([fill/3]).
+-export([fill/3, errors/1]).
 
 -define(STORES, [ets, mnesia, ring, redis, mariadb]).
 -define(PARTITIONS, 64).
 -define(FILL_MS, 300_000).
+%% Errors of a round that are told apart.
+-define(TOLD, 5).
 %% Of all values.
 -define(MOST_BYTES, 1_000_000_000).
 
@@ -135,13 +137,19 @@ round(#{started := Started, point := #{seed := Seed} = Point} = State) ->
     end.
 
 measures(#{elapsed_ms := Ms, labels := Labels, completed := Ok, shed := Shed, offered := Offered}, Servers) ->
-    Failed = lists:sum([N || {_, #{errors := Errors}} <- Labels, {_, N} <- Errors]),
+    Errors = [{N, Label, Reason} || {Label, #{errors := Of}} <- Labels, {Reason, N} <- Of],
+    Failed = lists:sum([N || {N, _, _} <- Errors]),
     Percent = fun(N) -> 100 * N / max(1, Offered) end,
     #{
         ops_per_s => 1000 * Ok / Ms, failed => Percent(Failed), shed => Percent(Shed),
         latency => atoll_histogram:merge([Of || {_, #{latency := Latency, failed := Late}} <- Labels, Of <- [Latency, Late]]),
-        servers => unicode:characters_to_binary(atoll_bench_servers:says(Servers))
+        servers => unicode:characters_to_binary(atoll_bench_servers:says(Servers)), errors => unicode:characters_to_binary(errors(Errors))
     }.
+
+%% @doc Which errors there were, the most frequent ones first.
+-spec errors([{pos_integer(), Label :: atom(), Reason :: atom() | binary()}]) -> unicode:chardata().
+errors([]) -> "Nothing failed.";
+errors(Errors) -> ["Failed: ", lists:join(", ", [io_lib:format("~b ~ts (~ts)", [N, Label, Reason]) || {N, Label, Reason} <- lists:sublist(lists:reverse(lists:sort(Errors)), ?TOLD)]), $.].
 
 -spec teardown(map()) -> ok.
 teardown(#{started := Started}) -> atoll_load:stop(Started).

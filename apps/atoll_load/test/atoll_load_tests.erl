@@ -75,13 +75,17 @@ a_round_measures_each_operation_and_leaves_no_table_test() ->
         ok = atoll_load_bench:teardown(State),
         Measured
     end,
-    #{ops_per_s := PerS, failed := Failed, shed := Shed, latency := #{count := N}, servers := Says} = Of(#{rate => 200}),
+    #{ops_per_s := PerS, failed := Failed, shed := Shed, latency := #{count := N}, servers := Says, errors := Errors} = Of(#{rate => 200}),
     ?assert(PerS > 0 andalso PerS =< 250),
     ?assert(N + round(60 * (Failed + Shed) / 100) =:= 60, {N, Failed, Shed}),
     ?assert(is_binary(Says)),
+    ?assertEqual(<<"Nothing failed.">>, Errors),
     %% Of a closed loop nothing is shed.
-    ?assertMatch(#{shed := 0.0, failed := 0.0}, Of(#{writes => 100})),
+    ?assertMatch(#{shed := +0.0, failed := +0.0}, Of(#{writes => 100})),
     ?assertEqual([], [Table || Table <- ets:all(), ets:info(Table, name) =:= atoll_load_ets]).
+
+what_has_failed_is_told_the_most_frequent_first_test() ->
+    ?assertEqual("Failed: 7 put (not_started), 2 get (noconnection).", lists:flatten(atoll_load_bench:errors([{2, get, noconnection}, {7, put, not_started}]))).
 
 %% Each store has the same keys and values before the first round.
 all_keys_are_there_before_the_first_round_test() ->

@@ -108,7 +108,7 @@ seen(outgoing, #{machine := #{outgoing := #{most := Most, of_all := All}}} = Run
     Refused = reason(<<"eaddrnotavail">>, Run),
     [
         finding(outgoing, <<>>, Most / All,
-            ["The load had ", count(Most), " sockets of ", count(All), " ports for connections that go out",
+            ["Up to ", count(Most), " connections went to one place, and there are ", count(All), " ports for connections that go out",
              [[", and ", count(Refused), " connections found none"] || Refused > 0], $.],
             "Widen net.ipv4.ip_local_port_range, keep connections open, or make the load from several addresses.")
      || Refused > 0 orelse Most >= ?FULL * All

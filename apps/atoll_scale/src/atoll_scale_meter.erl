@@ -131,11 +131,15 @@ seen(#meter{pids = Pids, begun = Begun, ticks = {Service0, Load0}, counters = Be
         listeners => [#{port => Port, backlog => Backlog, most => Most} || {Port, {Backlog, Most}} <- lists:sort(maps:to_list(Listeners))],
         overflows => max(0, maps:get(<<"ListenOverflows">>, After, 0) - maps:get(<<"ListenOverflows">>, Before, 0)),
         somaxconn => atoll_scale_proc:number("/proc/sys/net/core/somaxconn"),
-        outgoing => case atoll_scale_proc:outgoing() of none -> none; All -> #{most => Meter#meter.sockets, of_all => All} end,
+        outgoing => case atoll_scale_proc:outgoing() of none -> none; All -> #{most => to_one(Meter#meter.sockets, All), of_all => All} end,
         service_memory => Meter#meter.memory,
         available => Meter#meter.available,
         memory => case atoll_bench_machine:describe() of #{memory_bytes := Bytes} when is_integer(Bytes) -> Bytes; #{} -> none end
     }.
+
+%% No more than all of them; those of other programs, to other places, have the same ports, and are not in the way.
+to_one(Sockets, All) when 2 * Sockets < All -> Sockets;
+to_one(Sockets, _) -> min(Sockets, atoll_scale_proc:most_to_one()).
 
 nearer(#{most := A, limit := LimitA}, #{most := B, limit := LimitB}) -> share(A, LimitA) >= share(B, LimitB).
 

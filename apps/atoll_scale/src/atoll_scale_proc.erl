@@ -6,8 +6,8 @@
 %% The counters of TCP are those of the network namespace: other programs in it count too.
 -module(atoll_scale_proc).
 
--export([processes/1, files/1, memory/1, counters/1, sockets/1, outgoing/0, number/1, ticks/1, children/1, marked/1]).
--export([parse_limit/1, parse_counters/1, parse_sockets/1]).
+-export([processes/1, files/1, memory/1, counters/1, sockets/1, outgoing/0, most_to_one/0, number/1, ticks/1, children/1, marked/1]).
+-export([parse_limit/1, parse_counters/1, parse_sockets/1, parse_most_to_one/1]).
 
 -type os_pid() :: pos_integer() | self.
 
@@ -97,6 +97,21 @@ outgoing() ->
         {error, _} ->
             none
     end.
+
+%% @doc How many sockets there are from one address to one port of another, of those of which there are most: so many ports
+%% they have. It reads a line for each socket of the machine.
+-spec most_to_one() -> non_neg_integer().
+most_to_one() ->
+    parse_most_to_one([Text || File <- ["net/tcp", "net/tcp6"], {ok, Text} <- [read(self, File)]]).
+
+%% @doc That of the texts of `net/tcp' and `net/tcp6'.
+-spec parse_most_to_one([binary()]) -> non_neg_integer().
+parse_most_to_one(Texts) ->
+    Pairs = [
+        {hd(binary:split(Local, <<":">>)), Remote}
+     || Text <- Texts, Line <- tl(binary:split(Text, <<"\n">>, [global])), [_, Local, Remote, State | _] <- [string:lexemes(binary:part(Line, 0, min(110, byte_size(Line))), " ")], State =/= <<"0A">>
+    ],
+    lists:max([0 | maps:values(lists:foldl(fun(Pair, Counts) -> maps:update_with(Pair, fun(N) -> N + 1 end, 1, Counts) end, #{}, Pairs))]).
 
 %% @doc The number that a file holds.
 -spec number(file:filename()) -> integer() | none.

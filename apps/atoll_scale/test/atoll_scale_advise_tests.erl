@@ -112,7 +112,7 @@ the_load_is_told_from_the_service_test() ->
     ?assertEqual([load], causes([run((machine())#{load_files := #{most => 100, limit => 1024}}, none, #{<<"emfile">> => 2})])),
     ?assertEqual("The load found no file left, 2 times; atoll itself had up to 100 of 1,024 open.", said(run((machine())#{load_files := #{most => 100, limit => 1024}}, none, #{<<"emfile">> => 2}))),
     ?assertEqual([outgoing], causes([run(machine(), none, #{<<"eaddrnotavail">> => 12})])),
-    ?assertEqual("The load had 28,200 sockets of 28,232 ports for connections that go out.", said(run((machine())#{outgoing := #{most => 28200, of_all => 28232}}, none))).
+    ?assertEqual("Up to 28,200 connections went to one place, and there are 28,232 ports for connections that go out.", said(run((machine())#{outgoing := #{most => 28200, of_all => 28232}}, none))).
 
 limits_of_the_node_are_named_test() ->
     Limits = fun(What) -> (node_of())#{limits := [#{what => What, most => 1020, limit => 1024}]} end,

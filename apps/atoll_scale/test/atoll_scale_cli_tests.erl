@@ -24,7 +24,7 @@ a_wrong_command_line_has_its_sentence_test_() ->
     ]).
 
 file_test_() ->
-    {setup, fun() -> atoll_test_file:temporary("atoll_scale_cli_tests") end, fun(File) -> _ = [file:delete(F) || F <- [File, File ++ ".journal"]] end, fun(File) -> [
+    {setup, fun() -> atoll_test_file:temporary("atoll_scale_cli_tests") end, fun(File) -> _ = [file:delete(F) || F <- [File, File ++ ".journal"]] end, fun(File) -> [{Title, {timeout, 60, Test}} || {Title, Test} <- [
         {"a description is written where there is none, and read where there is one", fun() ->
             {_, _, ok} = atoll_cli:execute(["scale", "plan", File]),
             {ok, Text} = file:read_file(File),
@@ -74,4 +74,4 @@ file_test_() ->
             ok = file:write_file(File, "{\"what\":\"begun\"}\n"),
             ?assertEqual({failed, File ++ " has no limit and no change yet"}, atoll_cli_line:outcome(["scale", "report", File]))
         end}
-    ] end}.
+    ]] end}.

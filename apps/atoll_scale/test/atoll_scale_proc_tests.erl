@@ -26,6 +26,19 @@ sockets_in_use_and_those_that_wait_are_counted_test() ->
     ?assertEqual(#{in_use => 7, waiting => 5}, atoll_scale_proc:parse_sockets(Text)),
     ?assertEqual(#{}, atoll_scale_proc:parse_sockets(<<>>)).
 
+%% Two from one address to port 8081, one from another, their other ends, and what listens there.
+connections_to_one_place_share_its_ports_test() ->
+    Lines = [
+        ["   ", integer_to_list(N), ": ", Local, " ", Remote, " ", State, " 00000000:00000000 03:00001770 00000000     0        0 0 3 0000000000000000\n"]
+     || {N, {Local, Remote, State}} <- lists:zip(lists:seq(0, 5), [
+            {"0100007F:1F91", "00000000:0000", "0A"}, {"0100007F:8001", "0100007F:1F91", "06"}, {"0100007F:8002", "0100007F:1F91", "01"},
+            {"0200007F:8001", "0100007F:1F91", "01"}, {"0100007F:1F91", "0100007F:8002", "01"}, {"0100007F:8001", "0100007F:1F92", "06"}
+        ])
+    ],
+    Text = iolist_to_binary(["  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n" | Lines]),
+    ?assertEqual(2, atoll_scale_proc:parse_most_to_one([Text])),
+    ?assertEqual(0, atoll_scale_proc:parse_most_to_one([])).
+
 this_program_has_open_files_memory_and_a_name_test() ->
     {ok, Open, _} = atoll_scale_proc:files(own()),
     {ok, File} = file:open("/dev/null", [read, raw]),

@@ -74,9 +74,10 @@ heal(#world{cluster = C, nodes = Nodes} = World) ->
     [ok = atoll_cluster:restart(C, N) || #{node := N, state := down} <- Infos],
     join(maps:values(Nodes), World).
 
-join(All, #world{cluster = C}) ->
-    Cookie = call(C, hd(All), erlang, get_cookie, []),
-    _ = [true = call(C, N, erlang, set_cookie, [Other, Cookie]) || N <- All, Other <- All, Other =/= N],
+%% Those that are down may start later, and are to be let in.
+join(Up, #world{cluster = C, nodes = Nodes}) ->
+    Cookie = call(C, hd(Up), erlang, get_cookie, []),
+    _ = [true = call(C, N, erlang, set_cookie, [Other, Cookie]) || N <- Up, Other <- maps:values(Nodes), Other =/= N],
     ok.
 
 call(C, Node, M, F, A) ->
@@ -106,12 +107,14 @@ run(Ni, kill, #world{cluster = C, down = Down, dead = Dead} = World) ->
             ok = atoll_cluster:kill(C, node_of(Ni, World)),
             {ok, World#world{down = [Ni | Down], dead = atoll_semantics_commands:dead([{Ni, kill}], Dead)}}
     end;
-run(Ni, start, #world{cluster = C, down = Down} = World) ->
+run(Ni, start, #world{cluster = C, down = Down, dead = Dead, pids = Pids} = World) ->
     case lists:member(Ni, Down) of
         true ->
             ok = atoll_cluster:restart(C, node_of(Ni, World)),
             cut_off(node_of(Ni, World), World),
-            {ok, World#world{down = Down -- [Ni]}};
+            %% Processes that somebody named while it was down are there from now on.
+            First = atoll_semantics_commands:first_living(Ni, Dead),
+            {ok, World#world{down = Down -- [Ni], pids = maps:filter(fun({Of, N}, _) -> Of =/= Ni orelse N < First end, Pids)}};
         false ->
             {ok, World}
     end;

@@ -19,11 +19,14 @@
 %% Commands from one fresh start to the next.
 -define(LENGTH, 25).
 
-%% What once differed stays: {Seed, Commands}.
+%% What once differed stays: {Seed, Commands, with faults or none}.
 -define(REGRESSIONS, [
     %% A node whose first group it is takes longer to show it to its readers, as it loads code,
     %% than the others take to answer: n6 at the 4th command, x1 at the 21st.
-    {2, 21}
+    {2, 21, none},
+    %% A process of n3 was named while n3 was down: it was taken for one that never was, also after the start. And n5, which
+    %% was down when a cut healed, was still cut off from x2.
+    {108961650, 25, faults}
 ]).
 
 suite() -> [{timetrap, {minutes, 30}}].
@@ -41,7 +44,12 @@ call(C, Node, M, F, A) ->
     atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
 
 what_once_differed_does_no_more(Config) ->
-    lists:foreach(fun({Seed, Count}) -> compare(Seed, Count, none, ?config(cluster, Config)) end, ?REGRESSIONS).
+    Cluster = ?config(cluster, Config),
+    try
+        lists:foreach(fun({Seed, Count, Faults}) -> compare(Seed, Count, Faults, Cluster) end, ?REGRESSIONS)
+    after
+        atoll_semantics_cluster:heal(atoll_semantics_cluster:new(Cluster))
+    end.
 
 random_commands_do_what_they_mean(Config) ->
     Count = atoll_tier:size(semantics_commands),
@@ -89,7 +97,7 @@ fresh(C) ->
     ok = atoll_semantics_cluster:heal(World),
     All = atoll_cluster:nodes(C),
     [{_, ok} = {N, call(C, N, application, stop, [atoll])} || N <- All],
-    [ok = call(C, N, atoll_barrier, apart, []) || N <- All],
+    ok = atoll_name_cluster:apart(C, All),
     [{_, ok} = {N, call(C, N, application, start, [atoll])} || N <- All],
     {Normal, Hidden} = atoll_semantics_commands:nodes(),
     Expected = atoll_semantics:views(atoll_semantics:new(Normal, Hidden)),

@@ -175,7 +175,7 @@ broadcasts() ->
             #{delivered := Delivered, redundancy := Redundancy, hops_max := Hops} = Result,
             IsReached =
                 case Churn of
-                    +0.0 -> Delivered == 1 andalso Redundancy =< 0.1 andalso Hops =< 12;
+                    +0.0 -> Delivered == 1 andalso Redundancy =< 0.01 andalso Hops =< 12;
                     _ -> Delivered >= 0.999
                 end,
             {io_lib:format("broadcast, 10,000 nodes, ~b senders, churn ~p", [Senders, Churn]), IsReached,

@@ -5,8 +5,9 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(NODES, 100).
 -define(TIMEOUT_MS, 30000).
+
+count() -> atoll_tier:size(acks_nodes).
 
 see(Now, Node, {notice, {broadcast, _From, Payload}}, Kept) -> [{delivered, Payload, Node, Now} | Kept];
 see(Now, _Node, {reply, Id, Answer}, Kept) -> [{reply, Id, Answer, Now} | Kept];
@@ -16,7 +17,7 @@ see(_Now, _Node, _Sight, Kept) -> Kept.
 cluster(Seed) -> cluster(Seed, #{}).
 
 %% Its neighbours still change.
-cluster(Seed, Options) -> cluster(Seed, Options, #{nodes => ?NODES, settle_ms => 20000}).
+cluster(Seed, Options) -> cluster(Seed, Options, #{nodes => count(), settle_ms => 20000}).
 
 cluster(Seed, Options, Size) ->
     {ok, New} = atoll_sim_cluster:new(Size#{
@@ -83,7 +84,7 @@ with_losses_all_acknowledge_too_test_() ->
         ?assertMatch([{{ok, _}, _}], answers(Done)),
         [{{ok, Nodes}, _}] = answers(Done),
         ?assertEqual(got(x, Done), Nodes),
-        ?assertEqual(?NODES, length(Nodes))
+        ?assertEqual(count(), length(Nodes))
     end).
 
 %% It is the last word of its sender: nothing that follows shows that it is missing.

@@ -6,8 +6,11 @@
 
 -define(SECONDS(N, Test), {timeout, N, fun() -> atoll_sim_cluster:isolated(fun() -> Test end) end}).
 
+%% Of most clusters here.
+count() -> atoll_tier:size(detector_nodes).
+
 %% A settled cluster; what its detectors notice is kept, newest first.
-cluster(Nodes) -> cluster(Nodes, #{}).
+cluster() -> cluster(count(), #{}).
 
 cluster(Nodes, Options) ->
     {ok, Cluster} = atoll_sim_cluster:new(
@@ -35,8 +38,8 @@ neighbours(Node, Cluster) ->
 
 a_silent_node_is_known_dead_by_all_within_six_seconds_test_() ->
     ?SECONDS(60, begin
-        C0 = cluster(100),
-        Node = lists:nth(50, atoll_sim_cluster:names(C0)),
+        C0 = cluster(),
+        Node = lists:nth(count() div 2, atoll_sim_cluster:names(C0)),
         Life = life(Node, C0),
         C = pass(6000, do(fun(W) -> atoll_sim_world:pause(Node, W) end, C0)),
         Heard = [By || {_, By, {dead, Dead, L}} <- noticed(C), Dead =:= Node, L =:= Life],
@@ -47,21 +50,21 @@ a_silent_node_is_known_dead_by_all_within_six_seconds_test_() ->
 
 a_crashed_node_is_known_dead_sooner_test_() ->
     ?SECONDS(60, begin
-        C0 = cluster(100),
-        Node = lists:nth(50, atoll_sim_cluster:names(C0)),
+        C0 = cluster(),
+        Node = lists:nth(count() div 2, atoll_sim_cluster:names(C0)),
         C = pass(4000, do(fun(W) -> atoll_sim_world:kill(Node, W) end, C0)),
-        ?assertEqual(99, length([By || {_, By, {dead, Dead, _}} <- noticed(C), Dead =:= Node])),
+        ?assertEqual(count() - 1, length([By || {_, By, {dead, Dead, _}} <- noticed(C), Dead =:= Node])),
         ?assertEqual([], [N || {_, _, {dead, N, _}} <- noticed(C), N =/= Node])
     end).
 
 pauses_and_losses_bury_nobody_test_() ->
     ?SECONDS(60, begin
-        C0 = do(fun(W) -> atoll_sim_world:set({loss, 0.05}, W) end, cluster(100)),
+        C0 = do(fun(W) -> atoll_sim_world:set({loss, 0.05}, W) end, cluster()),
         Names = atoll_sim_cluster:names(C0),
         {C, _} = lists:foldl(
             fun(_, {Cluster0, Before}) ->
                 %% Nobody twice in a row: that would be one long pause.
-                {Paused, Cluster1} = atoll_sim_cluster:random(5, Names -- Before, Cluster0),
+                {Paused, Cluster1} = atoll_sim_cluster:random(count() div 20, Names -- Before, Cluster0),
                 Asleep = do(fun(W) -> lists:foldl(fun atoll_sim_world:pause/2, W, Paused) end, Cluster1),
                 Awake = do(fun(W) -> lists:foldl(fun atoll_sim_world:resume/2, W, Paused) end, pass(2000, Asleep)),
                 {Awake, Paused}
@@ -88,11 +91,11 @@ whom_half_of_all_do_not_hear_is_not_buried_test_() ->
 
 who_was_buried_alive_begins_a_new_life_test_() ->
     ?SECONDS(60, begin
-        C0 = cluster(60),
-        Node = lists:nth(30, atoll_sim_cluster:names(C0)),
+        C0 = cluster(),
+        Node = lists:nth(count() div 2, atoll_sim_cluster:names(C0)),
         Old = life(Node, C0),
         Buried = pass(10000, do(fun(W) -> atoll_sim_world:pause(Node, W) end, C0)),
-        ?assertEqual(59, length([By || {_, By, {dead, Dead, L}} <- noticed(Buried), {Dead, L} =:= {Node, Old}])),
+        ?assertEqual(count() - 1, length([By || {_, By, {dead, Dead, L}} <- noticed(Buried), {Dead, L} =:= {Node, Old}])),
         C = pass(30000, do(fun(W) -> atoll_sim_world:resume(Node, W) end, Buried)),
         ?assert(life(Node, C) > Old),
         ?assertEqual([], [L || {_, _, {dead, Dead, L}} <- noticed(C), Dead =:= Node, L > Old]),
@@ -103,8 +106,8 @@ who_was_buried_alive_begins_a_new_life_test_() ->
 
 a_link_that_is_cut_one_way_is_given_up_and_nobody_dies_test_() ->
     ?SECONDS(60, begin
-        C0 = cluster(60),
-        Node = lists:nth(30, atoll_sim_cluster:names(C0)),
+        C0 = cluster(),
+        Node = lists:nth(count() div 2, atoll_sim_cluster:names(C0)),
         Other = hd(neighbours(Node, C0)),
         C = pass(15000, do(fun(W) -> atoll_sim_world:set({cut, [Node], [Other]}, W) end, C0)),
         ?assertEqual([], noticed(C)),
@@ -114,9 +117,9 @@ a_link_that_is_cut_one_way_is_given_up_and_nobody_dies_test_() ->
 
 who_is_cut_off_for_a_while_buries_nobody_test_() ->
     ?SECONDS(60, begin
-        C0 = cluster(60),
+        C0 = cluster(),
         Names = atoll_sim_cluster:names(C0),
-        Node = lists:nth(30, Names),
+        Node = lists:nth(count() div 2, Names),
         Cut = pass(20000, do(fun(W) -> atoll_sim_world:set({partition, [[Node], Names -- [Node]]}, W) end, C0)),
         C = pass(60000, do(fun(W) -> atoll_sim_world:set(heal, W) end, Cut)),
         ?assertEqual([], [N || {_, _, {dead, N, _}} <- noticed(C), N =/= Node]),
@@ -126,8 +129,8 @@ who_is_cut_off_for_a_while_buries_nobody_test_() ->
 
 a_node_restarted_at_once_is_not_taken_for_its_earlier_life_test_() ->
     ?SECONDS(60, begin
-        C0 = cluster(60),
-        Node = lists:nth(30, atoll_sim_cluster:names(C0)),
+        C0 = cluster(),
+        Node = lists:nth(count() div 2, atoll_sim_cluster:names(C0)),
         Old = life(Node, C0),
         Killed = pass(50, do(fun(W) -> atoll_sim_world:kill(Node, W) end, C0)),
         C = pass(30000, atoll_sim_cluster:start(Node, fresh, Killed)),
@@ -138,7 +141,7 @@ a_node_restarted_at_once_is_not_taken_for_its_earlier_life_test_() ->
 
 the_cost_for_a_node_does_not_grow_with_the_cluster_test_() ->
     ?SECONDS(120, begin
-        [Small, Large] = [messages_per_node_per_s(cluster(N, #{discovery => off})) || N <- [100, 500]],
+        [Small, Large] = [messages_per_node_per_s(cluster(N, #{discovery => off})) || N <- [count(), 5 * count()]],
         ?assert(abs(Large - Small) =< 0.1 * Small)
     end).
 

@@ -209,17 +209,19 @@ what_is_delayed_comes_later_and_one_way_test() ->
     ?assertEqual([], lost(10000, 90000, Trace)).
 
 %% The beats that are dropped bury nobody: the bytes say that they live.
-bulk_crowds_out_messages_and_buries_nobody_test() ->
-    Dropped = fun(Steps) ->
-        {#{false_deaths := 0}, Trace} = played_with_messages(Steps),
-        length(lost(10000, 40000, Trace)) / length(sent(10000, 40000, Trace))
-    end,
-    Bulk = {at, 10000, {bulk, all, all, full}},
-    ?assert(Dropped([Bulk, {at, 40000, heal}]) > 0.8),
-    ?assert(Dropped([Bulk, {at, 10100, {bulk, all, all, 0}}, {at, 40000, heal}]) < 0.05),
-    %% One way between two of them.
-    {_, Trace} = played_with_messages([{at, 10000, {bulk, n01, n02, full}}, {at, 40000, heal}]),
-    ?assertEqual([{n01, n02}], lists:usort(lost(10000, 90000, Trace))).
+bulk_crowds_out_messages_and_buries_nobody_test_() ->
+    {timeout, 60, fun() ->
+        Dropped = fun(Steps) ->
+            {#{false_deaths := 0}, Trace} = played_with_messages(Steps),
+            length(lost(10000, 40000, Trace)) / length(sent(10000, 40000, Trace))
+        end,
+        Bulk = {at, 10000, {bulk, all, all, full}},
+        ?assert(Dropped([Bulk, {at, 40000, heal}]) > 0.8),
+        ?assert(Dropped([Bulk, {at, 10100, {bulk, all, all, 0}}, {at, 40000, heal}]) < 0.05),
+        %% One way between two of them.
+        {_, Trace} = played_with_messages([{at, 10000, {bulk, n01, n02, full}}, {at, 40000, heal}]),
+        ?assertEqual([{n01, n02}], lists:usort(lost(10000, 90000, Trace)))
+    end}.
 
 a_simulated_connection_has_no_lanes_test() ->
     {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => 3}}, {at, 0, {lane, n1, all, 0, cut}}]),

@@ -96,7 +96,7 @@ busy() -> busy().
 built(Root, _Sources, #{faults := true} = Options) ->
     case atoll_test_faults:chosen(names(Options)) of
         {error, Why} -> wrong(Why);
-        {ok, Faults} -> planted(Faults, Root, places(length(Faults), Options), Options)
+        {ok, Faults} -> planted(Faults, Root, copies(length(Faults), Options), Options)
     end;
 built(Root, Sources, Options) ->
     case jobs(names(Options), maps:get('case', Options, ""), Sources, atoll_test_times:read()) of
@@ -106,8 +106,13 @@ built(Root, Sources, Options) ->
 
 names(Options) -> string:lexemes(maps:get(suite, Options, ""), ", ").
 
-places(Jobs, Options) ->
-    min(Jobs, maps:get(jobs, Options, 2 * erlang:system_info(schedulers_online))).
+%% As many places as were asked for, or as the machine carries.
+firsts(Jobs, #{jobs := Many}) -> lists:duplicate(min(Jobs, Many), fun(_) -> true end);
+firsts(Jobs, _) -> lists:sublist(atoll_test_jobs:places(erlang:system_info(schedulers_online)), Jobs).
+
+%% Faults are planted in as many copies of the tree.
+copies(Faults, Options) ->
+    min(Faults, maps:get(jobs, Options, 2 * erlang:system_info(schedulers_online))).
 
 jobs([], "", Sources, Times) -> {ok, atoll_test_jobs:all(Sources, Times)};
 jobs(Names, Case, Sources, Times) -> atoll_test_jobs:only(Names, Case, Sources, Times).
@@ -115,8 +120,9 @@ jobs(Names, Case, Sources, Times) -> atoll_test_jobs:only(Names, Case, Sources, 
 repeated(Jobs, Root, #{repeat := Repeat, tier := Tier, record := Record} = Options) ->
     Results = filename:join([Root, "_build", "test", "results"]),
     _ = [file:del_dir_r(Old) || Old <- filelib:wildcard(filename:join(Results, "seed-*"))],
-    Runs = atoll_test_places:with(places(length(Jobs), Options), Root, fun(Places) ->
-        Once = fun(Seed, Dir) -> once(Jobs, [P#{tier => Tier, seed => Seed, results => Dir} || P <- Places], Seed, Tier) end,
+    Firsts = firsts(length(Jobs), Options),
+    Runs = atoll_test_places:with(length(Firsts), Root, fun(Places) ->
+        Once = fun(Seed, Dir) -> once(Jobs, Firsts, [P#{tier => Tier, seed => Seed, results => Dir} || P <- Places], Seed, Tier) end,
         [one_of(Repeat, Results, seed(N, Options), Once) || N <- lists:seq(0, Repeat - 1)]
     end),
     _ = [atoll_test_times:write(Done) || Record, {_, _, Done} <- Runs],
@@ -134,12 +140,12 @@ one_of(_, Results, Seed, Once) ->
     _ = atoll_test_report:is_red(Done) orelse file:del_dir_r(Dir),
     Run.
 
-once(Jobs, Places, Seed, Tier) ->
+once(Jobs, Firsts, Places, Seed, Tier) ->
     atoll_test_report:begun(Tier, length(Jobs), length(Places), Seed),
     Begun = erlang:monotonic_time(millisecond),
     Run = fun(Job, Number) -> atoll_test_job:run(Job, lists:nth(Number, Places)) end,
     Ended = fun(Job, Result, Left) -> atoll_test_report:ended(Job, Result, Left, Begun) end,
-    Done = atoll_test_queue:run(Jobs, length(Places), Run, Ended),
+    Done = atoll_test_queue:run(Jobs, Firsts, Run, Ended),
     {Seed, (erlang:monotonic_time(millisecond) - Begun) / 1000, Done}.
 
 planted(Faults, Root, Many, Options) ->

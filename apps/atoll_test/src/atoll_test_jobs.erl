@@ -3,7 +3,7 @@
 %% and so are its EUnit modules; what takes longer is a job of its own.
 -module(atoll_test_jobs).
 
--export([all/2, only/4, alone/3, with_cases/1, sources/1]).
+-export([all/2, only/4, alone/3, with_cases/1, places/1, sources/1]).
 
 -export_type([job/0, times/0]).
 
@@ -80,6 +80,14 @@ nearest(Name, Known) ->
 %% @doc Without the suites that have cases in the other tier only, and the jobs of which nothing is left.
 -spec with_cases([job()]) -> [job()].
 with_cases(Jobs) -> [Job#{modules := Some} || #{modules := All} = Job <- Jobs, [_ | _] = Some <- [[M || M <- All, has_cases(M)]]].
+
+%% @doc The places of so many processors: which jobs each takes before all others. A suite of Common Test
+%% waits for its nodes two thirds of its time, and EUnit modules compute: beside two places for each processor
+%% there is one for each two processors that has these modules first, so that the others hardly come to them.
+-spec places(Processors :: pos_integer()) -> [fun((job()) -> boolean()), ...].
+places(Processors) ->
+    lists:duplicate(2 * Processors, fun(_) -> true end) ++
+        lists:duplicate(Processors div 2, fun(#{kind := Kind}) -> Kind =:= eunit end).
 
 has_cases(M) -> kind(M) =:= eunit orelse M:all() =/= [].
 

@@ -22,20 +22,13 @@ with(Many, Root, Fun) ->
         _ = [atoll_cluster_guardian:finish(Guardian) || Guardian <- Guardians]
     end.
 
-%% A port that nobody has, outside of where the system takes its own from.
 start(Root) ->
-    Number = 10000 + rand:uniform(20000),
-    case gen_tcp:listen(Number, [{reuseaddr, true}]) of
-        {ok, Socket} ->
-            ok = gen_tcp:close(Socket),
-            Dir = directory(),
-            Guardian = atoll_cluster_guardian:start(Dir, "/dev/null", ["epmd", "-port", integer_to_list(Number)], []),
-            case answers(Guardian, Number, erlang:monotonic_time(millisecond) + ?ANSWER_MS) of
-                true -> {place(Root, Dir, Number), Guardian};
-                false -> start(Root)
-            end;
-        {error, _} ->
-            start(Root)
+    Number = atoll_test_port:free({0, 0, 0, 0}),
+    Dir = directory(),
+    Guardian = atoll_cluster_guardian:start(Dir, "/dev/null", ["epmd", "-port", integer_to_list(Number)], []),
+    case answers(Guardian, Number, erlang:monotonic_time(millisecond) + ?ANSWER_MS) of
+        true -> {place(Root, Dir, Number), Guardian};
+        false -> start(Root)
     end.
 
 place(Root, Dir, Number) ->

@@ -18,6 +18,7 @@
 
 %% Sizes: {Name, fast, deep, what it counts}.
 -define(SIZES, [
+    {acks_nodes, 50, 100, "simulated nodes that acknowledge broadcasts"},
     {aco_busy, 25, 100, "rounds that keep the ant colonies busy while processes are killed"},
     {aco_storms, 1, 20, "runs of the ant colonies under a kill a second on each node, in each reliable mode"},
     {adcounter_nodes, 4, 60, "nodes that count advertisements"},
@@ -32,6 +33,7 @@
     {connect_at_once, 6, 20, "times that two nodes connect to each other at once"},
     {cut_s, 2, 300, "seconds for which nodes are cut off, after which everybody holds them for dead"},
     {deaths, 2000, 10000, "deaths of named processes that share fences"},
+    {detector_nodes, 50, 100, "simulated nodes of which some are silent, dead or cut off, and five times as many"},
     {directory_nodes, 500, 10000, "simulated nodes with a directory"},
     {directory_shape_nodes, 100, 300, "simulated nodes with a directory, in a star, a ring and a tree"},
     {distance_nodes, 60, 200, "simulated nodes with coordinates"},

@@ -48,6 +48,10 @@ an_application_stands_for_all_its_modules_test() ->
     {ok, Jobs} = atoll_test_jobs:only(["reef"], "", ?SOURCES, #{}),
     ?assertEqual([reef_SUITE, reef_a_tests, reef_b_tests, reef_c_tests], lists:sort(lists:append([Ms || {_, Ms} <- names(Jobs)]))).
 
+eunit_modules_are_first_in_a_place_for_each_two_processors_test() ->
+    First = fun(Processors, Kind) -> length([Place || Place <- atoll_test_jobs:places(Processors), Place(#{kind => Kind})]) end,
+    ?assertEqual([{1, 2, 2}, {2, 4, 5}, {5, 10, 12}], [{N, First(N, ct), First(N, eunit)} || N <- [1, 2, 5]]).
+
 a_case_goes_with_its_suite_test() ->
     {ok, [#{'case' := "c", modules := [reef_SUITE]}]} = atoll_test_jobs:only(["reef_SUITE"], "c", ?SOURCES, #{}),
     ?assertMatch({error, _}, atoll_test_jobs:only(["reef"], "c", ?SOURCES, #{})).

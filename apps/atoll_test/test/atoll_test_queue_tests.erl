@@ -52,6 +52,28 @@ jobs_begin_in_their_order_test() ->
     Results = atoll_test_queue:run([c, a, b], 1, fun(Job, 1) -> Job end, fun(_, _, _) -> ok end),
     ?assertEqual([{c, c}, {a, a}, {b, b}], Results).
 
+%% The second one has odd numbers first, and then what is there.
+a_place_takes_its_own_jobs_first_test() ->
+    Master = self(),
+    Run = fun(Job, Place) ->
+        Master ! {begun, self(), {Job, Place}},
+        receive go -> Place end
+    end,
+    {_, Ref} = spawn_monitor(fun() ->
+        exit(atoll_test_queue:run([2, 4, 1, 6, 3], [fun(_) -> true end, fun(Job) -> Job rem 2 =:= 1 end], Run, fun(_, _, _) -> ok end))
+    end),
+    Begun = fun() -> receive {begun, Pid, Of} -> {Pid, Of} end end,
+    {Two, {2, 1}} = Begun(),
+    {One, {1, 2}} = Begun(),
+    One ! go,
+    {Three, {3, 2}} = Begun(),
+    Three ! go,
+    {Four, {4, 2}} = Begun(),
+    Two ! go,
+    {Six, {6, 1}} = Begun(),
+    [Pid ! go || Pid <- [Four, Six]],
+    receive {'DOWN', Ref, process, _, Results} -> ?assertEqual([{1, 2}, {2, 1}, {3, 2}, {4, 2}, {6, 1}], lists:sort(Results)) end.
+
 who_hears_of_an_end_is_told_how_many_are_left_test() ->
     Self = self(),
     _ = atoll_test_queue:run([a, b, c], 1, fun(Job, 1) -> Job end, fun(Job, _, Left) -> Self ! {Job, Left} end),

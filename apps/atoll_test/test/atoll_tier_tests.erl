@@ -10,7 +10,9 @@ the_table_of_sizes_is_sorted_and_the_deep_tier_does_more_test() ->
     ?assertEqual(lists:usort(Names), Names),
     ?assertEqual([], [Name || {Name, Fast, Deep, _} <- Sizes, Fast >= Deep]).
 
-each_size_is_used_test() ->
+each_size_is_used_test_() -> {timeout, 60, fun each_size_is_used/0}.
+
+each_size_is_used() ->
     Texts = [
         element(2, {ok, _} = file:read_file(File))
      || {_, File} <- atoll_test_jobs:sources(root()), filename:basename(File) =/= "atoll_tier_tests.erl"
@@ -21,7 +23,9 @@ each_size_is_used_test() ->
     Used = [Name || Text <- Texts, {match, Found} <- [re:run(Text, Any, [global, {capture, [1], binary}])], [Name] <- Found],
     ?assertEqual([], Names -- lists:usort(Used)).
 
-no_test_reads_a_size_of_its_own_from_the_environment_test() ->
+no_test_reads_a_size_of_its_own_from_the_environment_test_() -> {timeout, 60, fun no_test_reads_a_size_of_its_own_from_the_environment/0}.
+
+no_test_reads_a_size_of_its_own_from_the_environment() ->
     Own = [
         {filename:basename(File), Name}
      || {_, File} <- atoll_test_jobs:sources(root()),

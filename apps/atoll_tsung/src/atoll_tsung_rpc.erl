@@ -8,7 +8,8 @@
 %% Promised: a cast waits for nobody, once its node is connected. A call that failed is counted as
 %% `error_rpc', and by why as `error_rpc_nodedown' and so on; one whose function returned `{error, Reason}' as
 %% `error_answer'. Tsung's nodes connect to others as hidden ones: `global' of these does not hear of Tsung's
-%% names, and nobody comes to know another node by it.
+%% names, and nobody comes to know another node by it. Names that variables make fill neither Tsung's atom
+%% table nor that of a node that is called: a VM that has 100,000 atoms takes no new ones.
 %%
 %% Not promised: that a cast arrived. That is Erlang's.
 -module(atoll_tsung_rpc).
@@ -36,17 +37,24 @@
 
 -type what() :: {node(), module(), Function :: atom(), Args :: [term()]}.
 
--type kind() :: ok | answer | nodedown | timeout | undef | exit | other | arguments.
+-type kind() :: ok | answer | nodedown | timeout | undef | exit | other | arguments | names.
 %% Why a request failed: the function returned an error, the node is not there, has no such function, or
-%% the function ended with an exception; or the variables made no arguments.
+%% the function ended with an exception; or the variables made no arguments, or no names.
 
 -type answer() :: {kind(), Bytes :: non_neg_integer()} | [byte() | binary(), ...].
 %% With the text of the result if that is wanted: Tsung takes it out of a list.
 
 -define(VARIABLE, "%%[^%\\s]+%%").
--define(KINDS, [ok, answer, nodedown, timeout, undef, exit, other, arguments]).
+-define(KINDS, [ok, answer, nodedown, timeout, undef, exit, other, arguments, names]).
 -define(COOKIE, {?MODULE, cookie}).
 -define(COOKIE_MS, 5000).
+%% Of an atom, by Erlang.
+-define(MAX_NAME, 255).
+%% Tsung has some 20,000 of its own, and ten of its VMs may call one node, which has room for 1,048,576.
+-define(MAX_ATOMS, 100000).
+%% What is no name in a text of terms, and what may be one.
+-define(NO_NAME, "\"(?:[^\"\\\\]++|\\\\.)*+\"|\\$(?:\\\\.|.)|%[^\\n]*|[0-9]+(?:_[0-9]+)*(?:#[0-9A-Za-z]+|\\.[0-9]+(?:[eE][-+]?[0-9]+)?)?|[A-Z_][\\w@]*").
+-define(NAME, "'((?:[^'\\\\]++|\\\\.)*+)'|([a-z\\x{df}-\\x{ff}][\\w@\\x{c0}-\\x{ff}]*)").
 
 %% @doc The attributes that a request may have.
 -spec attributes() -> [string(), ...].
@@ -122,7 +130,13 @@ subst(#{what := dynamic} = Request, Put) ->
 subst(Request, _Put) ->
     Request.
 
-meant(#{module := Module, function := Function, arguments := Text, node := Node}) ->
+meant(#{module := Module, function := Function, node := Node} = Request) ->
+    case [{Name, length(Text)} || {Name, Text} <- [{"node", Node}, {"module", Module}, {"function", Function}], length(Text) > ?MAX_NAME] of
+        [] -> named(Request);
+        [{Name, Length} | _] -> {error, {Name, io_lib:format("~ts must have ~b characters at most, not ~b", [Name, ?MAX_NAME, Length])}}
+    end.
+
+named(#{module := Module, function := Function, arguments := Text, node := Node}) ->
     case {re:run(Node, "^[^@\\s]+@[^@\\s]+$", [unicode, dollar_endonly, {capture, none}]), arguments(Text)} of
         {nomatch, _} -> {error, {"node", ["node must be the name of a node, as in a@host, not \"", Node, $"]}};
         {match, {ok, Args}} -> {ok, {list_to_atom(Node), list_to_atom(Module), list_to_atom(Function), Args}};
@@ -155,15 +169,32 @@ run(#{keep := Keep} = Request) ->
     end.
 
 done(#{what := dynamic} = Request) ->
-    case meant(Request) of
+    case has_room(Request) andalso meant(Request) of
         {ok, What} -> done(Request#{what := What});
-        {error, _} -> {arguments, none}
+        {error, {"arguments", _}} -> {arguments, none};
+        _ -> {names, none}
     end;
 done(#{type := Type, timeout := Timeout, what := {Node, M, F, Args}}) ->
     case {reached(Node), Type} of
         {false, _} -> {nodedown, none};
         {true, cast} -> {ok, rpc:cast(Node, M, F, Args)};
         {true, call} -> called(rpc:call(Node, M, F, Args, Timeout))
+    end.
+
+%% No atom is ever freed, neither here nor where it is sent.
+has_room(#{module := Module, function := Function, node := Node, arguments := Text}) ->
+    erlang:system_info(atom_count) < ?MAX_ATOMS orelse lists:all(fun is_known/1, [Node, Module, Function | names(Text)]).
+
+%% As they are written: one that is quoted with a backslash is taken for a new one.
+names(Text) ->
+    case re:run(Text, ?NO_NAME "|(?|" ?NAME ")", [unicode, dotall, global, {capture, all_but_first, list}]) of
+        {match, Found} -> lists:append(Found);
+        nomatch -> []
+    end.
+
+is_known(Name) ->
+    try is_atom(list_to_existing_atom(Name))
+    catch error:Reason when Reason =:= badarg; Reason =:= system_limit -> false
     end.
 
 called({badrpc, nodedown}) -> {nodedown, none};

@@ -4,8 +4,10 @@
 -include_lib("eunit/include/eunit.hrl").
 
 what_is_wrong_is_told_before_anything_starts_test_() ->
+    Long = lists:duplicate(256, $a),
     atoll_cli_line:refused([
         {["tsung", "init", "--call", "lists"], "--call must be a module and a function, as in lists:seq, not \"lists\""},
+        {["tsung", "init", "--call", "lists:" ++ Long], "--call must be a module and a function, as in lists:seq, not \"lists:" ++ Long ++ "\""},
         {["tsung", "init", "--arguments", "1 2"], "--arguments must be Erlang terms with commas between, such as: 1, \"a\", [b], not \"1 2\""},
         {["tsung", "init", "--rate", "0"], "--rate must be a number above 0, at most 100,000, not \"0\""},
         {["tsung", "run", ?FILE, "--here", "--ssh", "rsh"], "--ssh is for clients on other machines, and --here says that there are none: not both"},

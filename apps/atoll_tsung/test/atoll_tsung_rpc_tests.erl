@@ -4,6 +4,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-export([many_names/0]).
+
 -define(NODE, "a@127.0.0.1").
 
 given(More) ->
@@ -29,6 +31,9 @@ what_is_wrong_is_told_with_its_attribute_test_() ->
             {given(#{"timeout" => "0"}), false, "timeout", "timeout must be a whole number of milliseconds above 0, not \"0\""},
             {given(#{"timeout" => "1s"}), false, "timeout", "timeout must be a whole number of milliseconds above 0, not \"1s\""},
             {given(#{"node" => "a"}), false, "node", "node must be the name of a node, as in a@host, not \"a\""},
+            {given(#{"node" => lists:duplicate(250, $a) ++ "@b.org"}), false, "node", "node must have 255 characters at most, not 256"},
+            {given(#{"module" => lists:duplicate(256, $a)}), true, "module", "module must have 255 characters at most, not 256"},
+            {given(#{"function" => lists:duplicate(300, $a)}), false, "function", "function must have 255 characters at most, not 300"},
             {given(#{"arguments" => "1 2"}), false, "arguments", "arguments must be Erlang terms with commas between, not \"1 2\""},
             {given(#{"arguments" => "1], [2"}), true, "arguments", "arguments must be Erlang terms with commas between, not \"1], [2\""},
             {given(#{"arguments" => "self()"}), true, "arguments", "arguments must be Erlang terms with commas between, not \"self()\""},
@@ -61,6 +66,51 @@ a_failure_is_counted_by_why_test() ->
     ?assertEqual([error_rpc, error_rpc_nodedown], counted(call(#{"node" => "nobody@127.0.0.1", "type" => "cast"}))).
 
 counted(Answer) -> element(2, atoll_tsung_rpc:outcome(Answer)).
+
+a_name_has_as_many_characters_as_an_atom_test() ->
+    Longest = lists:duplicate(255, $a),
+    ?assertMatch({ok, _}, read(#{"module" => Longest, "function" => Longest, "node" => lists:duplicate(249, $a) ++ "@b.org", "arguments" => Longest})),
+    ?assertMatch({error, {"arguments", _}}, read(#{"arguments" => [$a | Longest]})),
+    TooLong = [$a | Longest],
+    ?assertEqual([[error_rpc, error_rpc_names] || _ <- [1, 2, 3]], [with_variable(#{Name => "%%_v%%"}, TooLong) || Name <- ["module", "function", "node"]]),
+    ?assertEqual([error_rpc, error_rpc_names], with_variable(#{"node" => "%%_v%%"}, "a")),
+    ?assertEqual([error_rpc, error_rpc_arguments], with_variable(#{"arguments" => "%%_v%%"}, TooLong)).
+
+%% What is counted of a request whose variable has this value.
+with_variable(More, Value) ->
+    {ok, Request} = atoll_tsung_rpc:read(given(maps:merge(#{"node" => atom_to_list(node())}, More)), true, false),
+    counted(run(atoll_tsung_rpc:subst(Request, fun(Text) -> string:replace(Text, "%%_v%%", Value, all) end))).
+
+%% An atom is never freed, and a VM whose table of them is full ends.
+names_that_variables_make_do_not_fill_a_vm_test_() ->
+    {timeout, 60, fun() ->
+        Paths = [filename:absname(filename:dirname(code:which(Module))) || Module <- [?MODULE, atoll_tsung_rpc]],
+        {ok, Peer, _} = peer:start(#{connection => standard_io, wait_boot => 60000, args => ["-pa" | Paths]}),
+        try
+            {New, Refused, Known, Made} = peer:call(Peer, ?MODULE, many_names, [], 60000),
+            ?assertEqual([error_rpc, error_rpc_undef], New),
+            ?assertEqual([[error_rpc, error_rpc_names] || _ <- Refused], Refused),
+            ?assertEqual({[], []}, {Known, Made})
+        after
+            peer:stop(Peer)
+        end
+    end}.
+
+many_names() ->
+    New = with_variable(#{"function" => "%%_v%%"}, "new1"),
+    _ = [list_to_atom("filler" ++ integer_to_list(N)) || N <- lists:seq(erlang:system_info(atom_count), 100000)],
+    Refused =
+        [with_variable(#{Name => "%%_v%%"}, "new2") || Name <- ["module", "function"]] ++
+        [with_variable(#{"node" => "%%_v%%@127.0.0.1"}, "new2")] ++
+        [with_variable(#{"arguments" => Text}, "new2") || Text <- ["1, %%_v%%", "\"a\", '%%_v%%'", "[{x, $\", %%_v%%}]", "#{7 => %%_v%%}", "1_1%%_v%%"]],
+    Text = "1, {\"%%_v%%\", \"a\\\"new3\", $n, 16#ff, 1.5e-7, <<\"new4\">>, lists, 'duplicate'}",
+    Known = with_variable(#{"function" => "duplicate", "arguments" => Text}, "new2"),
+    {New, Refused, Known, [Name || Name <- ["new2", "new2@127.0.0.1", "new3", "new4", "new5"], is_known(Name)]}.
+
+is_known(Name) ->
+    try is_atom(list_to_existing_atom(Name))
+    catch error:badarg -> false
+    end.
 
 a_cast_does_not_wait_test() ->
     Begun = erlang:monotonic_time(millisecond),

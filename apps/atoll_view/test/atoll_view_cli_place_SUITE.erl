@@ -9,6 +9,9 @@
          what_no_node_knows_is_a_mistake/1, what_is_not_there_is_told/1, who_is_silent_or_gone_is_named/1]).
 
 -define(GONE_MS, 5000).
+%% On a busy machine half a second is not much. Who is silent is waited for as long.
+-define(DEADLINE, ["--deadline", "20000"]).
+-define(SILENT, ["--deadline", "4000"]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
@@ -67,11 +70,15 @@ network() ->
 
 dir(Config) -> proplists:get_value(dir, Config).
 
-run(Config, Args) -> atoll_cli_line:run(dir(Config), ["place", "-c", "reef" | Args]).
+run(Config, Args) -> run(Config, Args, ?DEADLINE).
+
+run(Config, Args, Deadline) -> atoll_cli_line:run(dir(Config), ["place", "-c", "reef" | Args ++ Deadline]).
 
 %% The object that it prints, and its exit status.
-told(Config, Args) ->
-    #{status := Status, stdout := Stdout} = run(Config, ["--json" | Args]),
+told(Config, Args) -> told(Config, Args, ?DEADLINE).
+
+told(Config, Args, Deadline) ->
+    #{status := Status, stdout := Stdout} = run(Config, ["--json" | Args], Deadline),
     {Status, atoll_cli_os:decode(Stdout)}.
 
 names(Object) -> [Node || #{<<"node">> := Node} <- maps:get(<<"nodes">>, Object)].
@@ -148,11 +155,11 @@ who_is_silent_or_gone_is_named(Config) ->
     ok = atoll_cli_os:signal(Third, "STOP"),
     try
         ok = atoll_cli_os:signal(Fourth, "KILL"),
-        {0, Object} = told(Config, ["--where", "mem_total > 1", "--from", "reef1", "--deadline", "1000"]),
+        {0, Object} = told(Config, ["--where", "mem_total > 1", "--from", "reef1"], ?SILENT),
         ?assertEqual([reef(1), reef(2)], lists:sort(names(Object))),
         ?assertMatch(#{<<"silent">> := [_], <<"unreachable">> := [_]}, Object),
         ?assertEqual({[reef(3)], [reef(4)]}, {map_get(<<"silent">>, Object), map_get(<<"unreachable">>, Object)}),
-        #{status := 0, stdout := Text} = run(Config, ["--where", "mem_total > 1", "--from", "reef1", "--deadline", "1000"]),
+        #{status := 0, stdout := Text} = run(Config, ["--where", "mem_total > 1", "--from", "reef1"], ?SILENT),
         [?assertNotEqual(nomatch, re:run(Text, Line)) || Line <- ["\nsilent +reef3@127.0.0.1\n", "\nunreachable +reef4@127.0.0.1\n"]],
         ?assertMatch(#{status := 3}, run(Config, ["--from", "reef4"]))
     after

@@ -176,7 +176,7 @@ nodes_of_a_group_are_at_one_manager(Config) ->
          {ok, _} = call(Peer, application, ensure_all_started, [atoll])
      end || Peer <- Peers],
     Groups = [lists:sublist(Peers, From, 2) || From <- [1, 3]],
-    [{ok, _, _} = call(hd(Group), s_group, new_s_group, [Name, [Is || {_, Is} <- Group]]) || {Name, Group} <- lists:zip([fish, birds], Groups)],
+    [{ok, Name, Nodes} = call(hd(Group), s_group, new_s_group, [Name, Nodes]) || {Name, Group} <- lists:zip([fish, birds], Groups), Nodes <- [[Is || {_, Is} <- Group]]],
     true = call(hd(Peers), net_kernel, connect_node, [element(2, lists:last(Peers))]),
     atoll_cli_line:as_node(fun() ->
         {ok, Watch} = atoll_watch:start_link(target(Node, Config), #{managers => 2}),

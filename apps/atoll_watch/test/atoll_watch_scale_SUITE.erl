@@ -39,7 +39,7 @@ many_nodes_cost_what_is_promised(_Config) ->
         Links = fun() -> [lists:sort(call(Peer, erlang, nodes, [])) || Peer <- Peers] end,
         Before = Links(),
         [Idle] = spent([OsPids], Seconds),
-        Watch = #{program := Program} = atoll_watch_web:started(Dir, First, Cookie, filename:join(Dir, "data"), atoll_watch_web:free_port(), []),
+        Watch = #{program := Program} = atoll_watch_web:started(Dir, First, Cookie, filename:join(Dir, "data"), atoll_test_port:free(), []),
         N = await(fun() -> #{<<"nodes">> := #{<<"up">> := Up}} = object("/api/v1/cluster", Watch), Up end, fun(Up) -> Up =:= N end),
         #{<<"counts">> := Counts0} = object("/api/v1/cluster", Watch),
         #{<<"items">> := Managers} = object("/api/v1/managers", Watch),

@@ -2,7 +2,7 @@
 %% A client for the suites that writes requests as they are told, and a reader of the schemas of priv/openapi.json.
 -module(atoll_watch_web).
 
--export([started/6, free_port/0, vm/1, ask/3, ask/4, get/2, raw/2, bearer/1, line/1, valid/3]).
+-export([started/6, vm/1, ask/3, ask/4, get/2, raw/2, bearer/1, line/1, valid/3]).
 
 -define(LATE_MS, 30000).
 
@@ -23,14 +23,6 @@ vm(Watch) ->
     {200, _, #{<<"items">> := [#{<<"os_pid">> := OsPid} | _]}} = get("/api/v1/managers", Watch),
     Parent = fun(Pid) -> {ok, Stat} = file:read_file(["/proc/", Pid, "/stat"]), binary_to_list(lists:nth(2, atoll_cluster_os:stat_fields(Stat))) end,
     Parent(Parent(integer_to_list(OsPid))).
-
-%% @doc A port that nobody listens at.
--spec free_port() -> inet:port_number().
-free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
 
 %% @doc Asks with the token.
 -spec get(iodata(), watch()) -> answer().

@@ -28,7 +28,7 @@
 ]).
 
 -import(atoll_watch_peers, [call/4, await/2]).
--import(atoll_watch_web, [started/6, free_port/0, ask/3, ask/4, get/2, raw/2, valid/3]).
+-import(atoll_watch_web, [started/6, ask/3, ask/4, get/2, raw/2, valid/3]).
 
 -define(PERIOD_MS, 500).
 -define(PERIOD, ["--period", "0.5"]).
@@ -58,7 +58,7 @@ init_per_suite(Config) ->
                 {ok, Port} = inet:port(Listener),
                 [{_, First}, Second] = Both = [atoll_watch_peers:watched(["-connect_all", "false"]) || _ <- [1, 2]],
                 true = call(Second, net_kernel, connect_node, [First]),
-                {Both, started(Dir, First, Cookie, filename:join(Dir, "data"), free_port(), ?PERIOD ++ ["--deployments", filename:join(Dir, "deployments"), "--graphite", "127.0.0.1:" ++ integer_to_list(Port)]), Listener}
+                {Both, started(Dir, First, Cookie, filename:join(Dir, "data"), atoll_test_port:free(), ?PERIOD ++ ["--deployments", filename:join(Dir, "deployments"), "--graphite", "127.0.0.1:" ++ integer_to_list(Port)]), Listener}
             end),
             Started = [{graphite, Graphite}, {holder, Holder}, {peers, Peers}, {dir, Dir}, {cookie, Cookie}, {watch, Watch} | Config],
             _ = await(fun() -> states(Started) end, fun(Is) -> Is =:= lists:sort([{name(A), <<"up">>}, {name(B), <<"up">>}]) end),
@@ -552,7 +552,7 @@ a_watch_that_is_killed_goes_on_where_it_was(Config) ->
     ?assertEqual([[B], [A]], Links()),
     Dir = proplists:get_value(dir, Config),
     Data = filename:join(Dir, "killed"),
-    Port = free_port(),
+    Port = atoll_test_port:free(),
     Others = call(Peer, erlang, nodes, [hidden]),
     Start = fun() -> started(Dir, A, proplists:get_value(cookie, Config), Data, Port, ?PERIOD) end,
     First = Start(),
@@ -562,7 +562,7 @@ a_watch_that_is_killed_goes_on_where_it_was(Config) ->
     {201, _, _} = ask("POST", "/api/v1/nodes", {[{node, <<"gone@127.0.0.1">>}]}, First),
     _ = await(fun() -> points(A, First) end, fun(Points) -> length(Points) >= 2 end),
     %% Another one is not let in.
-    #{status := 3, stderr := Twice} = atoll_cli_os:run(Dir, ["watch", "--node", atom_to_list(A), "--cookie-file", proplists:get_value(cookie, Config), "--port", integer_to_list(free_port()), "--data", Data]),
+    #{status := 3, stderr := Twice} = atoll_cli_os:run(Dir, ["watch", "--node", atom_to_list(A), "--cookie-file", proplists:get_value(cookie, Config), "--port", integer_to_list(atoll_test_port:free()), "--data", Data]),
     ?assertMatch({match, _}, re:run(Twice, "Another watch has its data in ")),
     %% A manager first, and then the watch.
     Managers = fun() -> {200, _, #{<<"items">> := Items}} = get("/api/v1/managers", First), Items end,
@@ -615,7 +615,7 @@ it_speaks_tls(Config) ->
     Pem = filename:join(Dir, "cert.pem"),
     ok = file:write_file(Pem, public_key:pem_encode([{'Certificate', proplists:get_value(cert, Server), not_encrypted}, {KeyType, Key, not_encrypted}])),
     {ok, _} = application:ensure_all_started(ssl),
-    #{port := Port, token := Token, program := Program} = started(Dir, A, proplists:get_value(cookie, Config), filename:join(Dir, "tls"), free_port(), ["--certfile", Pem | ?PERIOD]),
+    #{port := Port, token := Token, program := Program} = started(Dir, A, proplists:get_value(cookie, Config), filename:join(Dir, "tls"), atoll_test_port:free(), ["--certfile", Pem | ?PERIOD]),
     {ok, Socket} = ssl:connect({127, 0, 0, 1}, Port, [{verify, verify_none}, {active, false}, binary], ?LATE_MS),
     ok = ssl:send(Socket, ["GET /api/v1/cluster HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ", Token, "\r\nConnection: close\r\n\r\n"]),
     {ok, <<"HTTP/1.1 200 OK\r\n", _/binary>>} = ssl:recv(Socket, 0, ?LATE_MS),

@@ -150,7 +150,9 @@ every_submaster_and_colony_has_a_name(Config) ->
     Mode = reliable(Config),
     Run = start(Config, nodes_of(Config), long(Mode)),
     wait_until_all_compute(Config),
-    Seen = [{Node, call(Config, Node, aco_probe, names, [])} || Node <- nodes_of(Config)],
+    %% All at once: asked one after another some might answer when all is over.
+    Seen = [{Node, Ids} || {Node, {ok, Ids}} <- atoll_cluster:multicall(cluster(Config), aco_probe, names, [], ?DEADLINE_MS)],
+    ?assertEqual(nodes_of(Config), [Node || {Node, _} <- Seen]),
     {ok, #{names := Names}} = outcome(Run),
     {ok, Tree} = aco_tree:new(Mode, nodes_of(Config), 2, 1),
     ?assertEqual(map_size(Tree), Names),

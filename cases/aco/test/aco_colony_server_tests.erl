@@ -93,14 +93,16 @@ run(Given, Jobs, Reliable) ->
     #{id => ?RUN, mode => gr, reliable => Reliable, nodes => [node()], tree => #{}, duplicating => 1, survey => none,
       problem => aco_instances:random(Jobs, 1), options => aco_instances:options(Given)}.
 
-%% The colony is linked with it, and with this process.
+%% The colony is linked with it, and with this process. Of one that was killed it may not have heard yet.
 ant(Colony) ->
-    until(fun() -> ants(Colony) =/= [] end),
-    hd(ants(Colony)).
+    case ants(Colony) of
+        [Ant | _] -> Ant;
+        [] -> erlang:yield(), ant(Colony)
+    end.
 
 ants(Colony) ->
     {links, Links} = process_info(Colony, links),
-    lists:delete(self(), Links).
+    [Ant || Ant <- lists:delete(self(), Links), is_process_alive(Ant)].
 
 until(Ask) -> until(Ask, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
 

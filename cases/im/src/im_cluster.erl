@@ -134,17 +134,18 @@ reachable() ->
     end.
 
 %% @doc The visible nodes that this one has a connection of its own with. What goes over others is
-%% none, though it is in `nodes()' as they are.
+%% none, though it is in `nodes()' as they are, and that before Atoll lists it.
 -spec links() -> [node()].
 links() ->
-    lists:sort(nodes() -- circuits()).
-
-circuits() ->
+    Visible = nodes(),
     case code:ensure_loaded(atoll) of
-        %% One whose path is its two ends has a connection of its own.
-        {module, atoll} -> [Node || #{node := Node, kind := relay, path := [_, _, _ | _]} <- atoll:links()];
-        {error, _} -> []
+        {module, atoll} -> lists:usort([Node || #{node := Node} = Connection <- atoll:links(), lists:member(Node, Visible), is_own(Connection)]);
+        {error, _} -> lists:sort(Visible)
     end.
+
+%% One whose path is its two ends has a connection of its own.
+is_own(#{kind := relay, path := Path}) -> length(Path) =:= 2;
+is_own(#{}) -> true.
 
 %% @doc How many connections there are, by what links/0 says on each of the nodes.
 -spec links([{node(), [node()]}]) -> non_neg_integer().

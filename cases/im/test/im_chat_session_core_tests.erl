@@ -13,7 +13,9 @@
 
 %% Of two clients that do not leave all that they say arrives, once and in order, and each is told that it did.
 nothing_is_lost_twice_or_out_of_order_test_() ->
-    atoll_prop:test(?FUNCTION_NAME, ?FORALL(Steps, steps([]), all_arrived(played(Steps, #{}))), 3000).
+    atoll_prop:test(?FUNCTION_NAME, prop_arrives(), 3000).
+
+prop_arrives() -> ?FORALL(Steps, steps([]), all_arrived(played(Steps, #{}))).
 
 %% Little is kept for who is away: what is refused is said again.
 what_was_refused_arrives_later_test_() ->
@@ -29,8 +31,11 @@ all_arrived(#{clients := #{?A := A, ?B := B}, info := Info} = Verdict) ->
 %% Clients come back as processes that know nothing. What any of them was told to be accepted arrives, and none
 %% gets anything twice, out of order, or is told of what it has not said.
 what_a_client_was_told_survives_it_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, prop_survives(), 3000).
+
+prop_survives() ->
     Forget = [{forget, ?A}, {forget, ?B}],
-    atoll_prop:test(?FUNCTION_NAME, ?FORALL(Steps, steps(Forget ++ Forget), all_owed_arrived(played(Steps, #{}))), 3000).
+    ?FORALL(Steps, steps(Forget ++ Forget), all_owed_arrived(played(Steps, #{}))).
 
 all_owed_arrived(#{clients := #{?A := A, ?B := B}} = Verdict) ->
     ?WHENFAIL(io:format(user, "~0tp~n", [Verdict]),
@@ -42,26 +47,57 @@ all_owed_arrived(#{clients := #{?A := A, ?B := B}} = Verdict) ->
 
 %% When one has finished, all that was accepted arrives before the end, which both are told; and no row is left.
 a_conversation_ends_when_all_that_was_accepted_is_delivered_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, prop_ends(), 3000).
+
+prop_ends() ->
     Finish = [{finish, ?A}, {finish, ?B}],
     Chat = [{chat, ?A}, {chat, ?B}],
-    atoll_prop:test(?FUNCTION_NAME, ?FORALL({Steps, Who}, {steps(Finish ++ Chat), oneof(Finish)}, has_ended(played(Steps ++ [{finished, Who}], #{}))), 3000).
+    ?FORALL({Steps, Who}, {steps(Finish ++ Chat), oneof(Finish)}, has_ended(played(Steps ++ [{finished, Who}], #{}))).
 
 %% What a process had asked before it was killed came after what the next one asked, which ended then.
 a_finish_that_was_lost_with_a_process_is_said_again_test() ->
     ?assertMatch(#{over := true, row := none}, played([kill, {arrive, 2}, sync, {arrive, 0}, delay, kill, {finished, {finish, ?A}}], #{})).
 
+%% Each time that a client asks for a conversation that is over it is told so.
+who_asks_again_after_the_end_is_told_each_time_test_() ->
+    Removed = [{finish, ?A}, {arrive, 0}, {die, ?B}, {arrive, 0}, {arrive, 0}, {arrive, 0}, sync, {arrive, 1}, {arrive, 1}, {arrive, 1}, kill],
+    atoll_prop:again(?FUNCTION_NAME, prop_ends(), [{Removed ++ [{back, ?B}, {arrive, 0}, {arrive, 0}, sync, {arrive, 1}], {finish, ?A}}]).
+
 has_ended(#{clients := #{?A := A, ?B := B}, row := Row, rows := Rows, over := Over} = Verdict) ->
     ?WHENFAIL(io:format(user, "~0tp~n", [Verdict]),
               Over andalso Row =:= none andalso [[], []] =:= [Sessions || {_, Sessions} <- maps:values(Rows)]
               andalso lists:all(fun({#{said := Said, accepted := Accepted, faults := Faults, ended := Ended}, #{received := Received}}) ->
-                  Faults =:= [] andalso Ended =/= [] andalso Ended -- [finished, finished, finished, expired, expired, expired] =:= [] andalso length(Received) >= Accepted
+                  Faults =:= [] andalso Ended =/= [] andalso [Why || Why <- Ended, Why =/= expired] -- [finished, finished, finished] =:= [] andalso length(Received) >= Accepted
                   andalso length(Received) =< Said andalso Received =:= bodies(length(Received))
               end, [{A, B}, {B, A}])).
 
 %% Who leaves gets no more of what was said to it. What comes is in order, and once; and either all is over or both may talk.
 who_leaves_and_chats_again_gets_nothing_twice_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, prop_leaves(), 3000).
+
+prop_leaves() ->
     More = [{What, Who} || What <- [gone, finish, chat, chat], Who <- [?A, ?B]],
-    atoll_prop:test(?FUNCTION_NAME, ?FORALL(Steps, steps(More), has_settled(played(Steps, #{}))), 3000).
+    ?FORALL(Steps, steps(More), has_settled(played(Steps, #{}))).
+
+%% What was said to it before it left may be forgotten, while the other is away with what is for that one. The mark that the
+%% conversation ends may come too late, or be lost.
+who_has_left_gets_what_is_said_from_then_on_test_() ->
+    Left = fun(More) -> [{say, ?A}, {arrive, 0}, {say, ?B}, {arrive, 0}, {die, ?B}, {arrive, 0}] ++ More ++ [{gone, ?B}] end,
+    All = lists:append(lists:duplicate(3, lists:duplicate(9, {arrive, 0}) ++ [sync])),
+    [
+        atoll_prop:again(lists:concat([?FUNCTION_NAME, " ", Title]), prop_leaves(), [Steps])
+     || {Title, Steps} <- [
+            {late, Left([]) ++ [delay, {cut, ?A}, kill, {say, ?A}]},
+            {lost, Left([sync]) ++ [failover, {cut, ?A}] ++ lists:duplicate(9, {arrive, 0}) ++ [kill, {say, ?A}]},
+            {chat, Left([]) ++ [{cut, ?A}] ++ All ++ [{back, ?B}, {chat, ?B}] ++ All ++ [{back, ?A}] ++ All ++ [{say, ?A}]}
+        ]
+    ].
+
+%% The word of the end was lost with a connection, and then the process. The next one knows of no end, and
+%% what was not delivered must still be there (SEED=956078).
+nothing_is_dropped_for_one_who_has_left_before_the_end_is_written_test() ->
+    Steps = [{say, ?A}, {arrive, 0}, {say, ?B}, {arrive, 0}, {die, ?B}, {arrive, 0}, {gone, ?B}, delay, {cut, ?A}, kill, {say, ?A}],
+    ?assertMatch(#{clients := #{?B := #{faults := [], received := [<<"1">>, <<"2">>]}}}, played(Steps, #{})).
 
 has_settled(#{clients := Clients, info := Info, row := Row} = Verdict) ->
     ?WHENFAIL(io:format(user, "~0tp~n", [Verdict]),
@@ -81,6 +117,19 @@ steps(More) ->
                     {2, {back, client()}}, {1, {cut, client()}}, {3, {later, oneof([60, 300, 600, 1500])}}] ++ [{1, Step} || Step <- More])).
 
 client() -> oneof([?A, ?B]).
+
+%% A process that has ended has said hello, which comes after that of the one in its place.
+a_late_hello_takes_no_client_its_place_test_() ->
+    [
+        atoll_prop:again(?FUNCTION_NAME, prop_arrives(), [[{cut, ?A}, {arrive, 0}, {back, ?A}, {say, ?B}, {arrive, 0}, {arrive, 1}, {die, ?A}, {arrive, 1}, {back, ?A}, {arrive, 1}, {arrive, 1}]]),
+        atoll_prop:again(?FUNCTION_NAME, prop_survives(), [[{say, ?A}, {arrive, 0}, {say, ?B}, {cut, ?A}, {back, ?A}, {arrive, 2}, {forget, ?A}]]),
+        atoll_prop:again(?FUNCTION_NAME, prop_ends(), [{[{cut, ?A}, {say, ?A}, {arrive, 0}, {chat, ?B}, {arrive, 0}, {die, ?B}, {back, ?B}, {arrive, 1}, {arrive, 1}], {finish, ?A}}])
+    ].
+
+%% It has asked for the row, and is killed: when that comes the next one has had the row removed.
+a_row_that_was_removed_is_not_made_again_by_who_went_on_from_it_test_() ->
+    Killed = [{finish, ?A}, {arrive, 0}, {arrive, 0}, {arrive, 0}, sync, kill, {arrive, 3}, sync, {arrive, 0}, delay, kill],
+    atoll_prop:again(?FUNCTION_NAME, prop_ends(), [{Killed, {finish, ?A}}]).
 
 %% As long as it takes until both have heard of the conversation, before the rest.
 played(Steps, Options) ->

@@ -35,6 +35,8 @@
     received = [],
     %% the last number on the wire; `none' for one that knows of nothing before the first
     heard = 0,
+    %% it has left: what was said to it before does not come any more, and the next that comes need not follow on
+    has_left = false,
     %% what its processes before this one have received
     before = [],
     presence = none,
@@ -61,6 +63,8 @@
     channels = #{},
     late = #{},
     clients,
+    %% who has asked in the place of whom, and is watched
+    askers = #{},
     %% messages that the session has sent: what, and how many
     sent = #{},
     up = 0,
@@ -90,7 +94,7 @@ started(Mode, Askers, #world{session = Session, options = Options, inc = Inc, no
     Config = (maps:with([away_ms, away_messages, idle_ms, max_body], Options))#{session => Session, self => Self, inc => Inc + 1, mode => Mode},
     New = {Core, _} = im_chat_session_core:new(Config, Now),
     lists:foldl(fun({Name, Pid}, Acc) -> event({ask, open, Name, Pid}, Acc) end,
-                effects(element(2, New), W#world{core = Core, self = Self, inc = Inc + 1, beat = infinity, over = false}), Askers).
+                effects(element(2, New), W#world{core = Core, self = Self, inc = Inc + 1, beat = infinity, askers = #{}, over = false}), Askers).
 
 event(_, #world{core = none} = W) -> W;
 event(Event, #world{core = Core, now = Now} = W) ->
@@ -105,11 +109,12 @@ effect({send, Pid, Message}, #world{self = Self, sent = Sent} = W) ->
 effect({tell, Pid, Message}, W) -> effect({send, Pid, Message}, W);
 effect({beat, Ms}, #world{now = Now} = W) -> W#world{beat = Now + Ms};
 effect({replace, Pid}, W) -> event({down, before, Pid}, W);
-effect({watch, I, Pid}, #world{clients = Clients} = W) when is_pid(Pid) ->
+effect({watch, Who, Pid}, #world{clients = Clients, askers = Askers} = W) when is_pid(Pid) ->
     %% A process that is not there is down at once.
-    case [ok || #client{pid = Is} <- maps:values(Clients), Is =:= Pid] of
-        [] -> event({down, I, Pid}, W);
-        [ok] -> W
+    case {[ok || #client{pid = Is} <- maps:values(Clients), Is =:= Pid], Who} of
+        {[], _} -> event({down, Who, Pid}, W);
+        {[ok], {asker, I}} -> W#world{askers = Askers#{I => Pid}};
+        {[ok], _} -> W
     end;
 effect({watch, _, none}, W) -> W;
 effect(up, #world{up = Up} = W) -> W#world{up = Up + 1};
@@ -130,7 +135,7 @@ step({finish, Name}, W) ->
                          (C, Acc) -> {C, Acc} end, W);
 step({chat, Name}, W) ->
     with_client(Name, fun(#client{pid = Pid} = C, Acc) -> {C, event({ask, chat, Name, Pid}, Acc)} end, W);
-step({gone, Name}, W) -> event({gone, Name, finished}, W);
+step({gone, Name}, W) -> event({gone, Name, finished}, put_client((client(Name, W))#client{has_left = true}, W));
 step({die, Name}, W) ->
     case client(Name, W) of
         #client{pid = none} -> W;
@@ -201,8 +206,13 @@ ended(#world{self = Self, clients = Clients} = W) ->
 unplugged(Pid, #world{channels = Channels} = W) ->
     W#world{channels = maps:filter(fun({_, To}, _) -> To =/= Pid end, Channels)}.
 
-down(Name, Pid, #world{session = {A, _}} = W) ->
-    event({down, case Name of A -> 1; _ -> 2 end, Pid}, W).
+down(Name, Pid, #world{session = {A, _}, askers = Askers} = W) ->
+    I = case Name of A -> 1; _ -> 2 end,
+    Down = event({down, I, Pid}, W),
+    case Askers of
+        #{I := Pid} -> event({down, {asker, I}, Pid}, Down);
+        #{} -> Down
+    end.
 
 %% As a router and a supervisor do it.
 asked(Name, #world{core = none} = W) ->
@@ -272,10 +282,11 @@ told({down, Session}, #client{link = Session} = C, W) -> {C#client{link = none},
 told({down, _}, C, W) -> {C, W};
 told({im, accepted, _, _, UpTo}, C, W) -> {acknowledged(UpTo, C), W};
 told({im, delivered, _, _, UpTo}, C, W) -> {(acknowledged(UpTo, C))#client{delivered = UpTo}, W};
-told({im, message, _, Inc, _, Seq, Body, meta}, #client{name = Name, pid = Pid, link = Link, received = Received, heard = Has} = C, W) ->
+told({im, message, _, Inc, _, Seq, Body, meta}, #client{name = Name, pid = Pid, link = Link, received = Received, heard = Has, has_left = HasLeft} = C, W) ->
     Took = if
         Has =:= none; Seq =:= Has + 1 -> C#client{received = Received ++ [Body], heard = Seq};
         Seq =< Has -> C;
+        HasLeft -> C#client{received = Received ++ [Body], heard = Seq, has_left = false};
         true -> fault({gap, Has, Seq}, C)
     end,
     {Took, case Link of none -> W; _ -> queued({Pid, Link}, {received, Inc, Name, heard(Took)}, W) end};

@@ -17,11 +17,13 @@
     each_node_says_what_it_is/1
 ]).
 %% On nodes.
--export([kill/2, count/1, places/0, client/2, bare_client/2, heard/1, do/2]).
+-export([kill/2, count/1, places/0, client/2, bare_client/2, heard/1, do/2, traffic/1, enough/1]).
 
 -define(ROUTERS, 2).
 -define(SERVERS, 4).
 -define(LATE_MS, 30_000).
+%% Longer than any case takes.
+-define(LONG_MS, 3_600_000).
 
 suite() -> [{timetrap, {minutes, 4}}].
 
@@ -112,7 +114,7 @@ each_node_says_what_it_is(Config) ->
 
 a_server_node_is_killed_and_comes_back(Config) ->
     Victim = lists:last(nodes_of(servers, Config)),
-    under_traffic(Config, 8000, fun() ->
+    under_traffic(Config, 3000, fun() ->
         Lost = call(Config, Victim, count, [client_monitor]),
         ?assert(Lost > 0),
         Before = watched(Config, nodes_of(servers, Config)),
@@ -221,25 +223,24 @@ client_node(Config) ->
 
 %%% Traffic
 
-%% From when all are logged in.
+%% From when all are logged in, until that was done and for so long at least: how long it takes is up to the machine.
 under_traffic(Config, Ms, Fun) ->
     {Routers, _, [Client]} = proplists:get_value(roles, Config),
-    Options = #{client_nodes => [Client], routers => Routers, clients => 40, mode => paper, time_scale => 100, ms => Ms, ramp_ms => 500,
+    Options = #{client_nodes => [Client], routers => Routers, clients => 40, mode => paper, time_scale => 100, ms => ?LONG_MS, ramp_ms => 500,
                 drain_ms => ?LATE_MS, login_ms => ?LATE_MS, seed => atoll_tier:seed(?MODULE)},
-    Run = spawn_monitor(fun() -> exit({outcome, atoll_cluster:call(cluster(Config), Client, im_traffic, run, [Options], 120_000)}) end),
+    Traffic = call(Config, Client, traffic, [Options]),
     ok = until(fun() -> watched(Config, nodes_of(servers, Config)) >= 40 end),
+    Enough = erlang:monotonic_time(millisecond) + Ms,
     _ = Fun(),
-    {Pid, Ref} = Run,
-    receive
-        {'DOWN', Ref, process, Pid, {outcome, {ok, #{history := #{counts := Counts, violations := Violations}, is_drained := IsDrained,
-                                                      clients := Clients, total := Total}}}} ->
+    ok = until(fun() -> erlang:monotonic_time(millisecond) >= Enough end),
+    case atoll_cluster:call(cluster(Config), Client, ?MODULE, enough, [Traffic], 120_000) of
+        {ok, #{history := #{counts := Counts, violations := Violations}, is_drained := IsDrained, clients := Clients, total := Total}} ->
             ct:pal("~0p ~0p", [Total, Clients]),
             ?assertEqual({#{}, []}, {Counts, Violations}),
             ?assert(IsDrained),
             ?assertMatch(#{refused := 0, died := 0}, Clients);
-        {'DOWN', Ref, process, Pid, Other} ->
+        Other ->
             error({traffic, Other})
-    after 150_000 -> error(no_outcome)
     end,
     nothing_left(Config).
 
@@ -292,6 +293,22 @@ keeps(Client, Name, Told) ->
             keeps(Client, Name, [Event | Told]);
         {im, _, _, _, _, _, _, _} = Event ->
             keeps(Client, Name, [Event | Told])
+    end.
+
+%% The owner of traffic, which is there as long as that is.
+traffic(Options) ->
+    spawn(fun() ->
+        {ok, Run} = im_traffic:start(Options),
+        receive {?MODULE, From, enough} -> From ! {self(), im_traffic:stop(Run)} end
+    end).
+
+%% What has come of it.
+enough(Traffic) ->
+    Ref = monitor(process, Traffic),
+    Traffic ! {?MODULE, self(), enough},
+    receive
+        {Traffic, Outcome} -> true = demonitor(Ref, [flush]), Outcome;
+        {'DOWN', Ref, process, Traffic, Why} -> {ended, Why}
     end.
 
 heard(Keeper) -> do(Keeper, heard).

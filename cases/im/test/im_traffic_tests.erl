@@ -18,6 +18,7 @@ traffic_test_() ->
             {"a name that two processes have at a time is found", fun rivals/0},
             {"the files of the loggers add up to what was done", fun files/0},
             {"a run that is stopped is drained all the same", fun stopped/0},
+            {"a client that stands still when all are to stop says nothing in a conversation that was finished meanwhile", fun still/0},
             {"a result is there whenever it is asked for, and its clients are gone before", fun result/0},
             {"a run ends with its caller, and its clients with it", fun caller/0},
             {"clients that cannot log in are told of", fun no_login/0},
@@ -59,7 +60,13 @@ is_whole(#{total := #{sent := Sent, received := Received, delivered := Delivered
     ?assertEqual(maps:get(logins, Result), Logins).
 
 conversations() ->
-    Result = run(none, options(paper, #{time_scale => 1000, messages => {3, 6}})),
+    %% Until there must have been more than those of the ten pairs, which have six messages at most.
+    Result = with(none, fun() ->
+        {ok, Run} = im_traffic:start(options(paper, #{time_scale => 1000, messages => {3, 6}, ms => 3600000})),
+        ok = until(fun() -> maps:get(delivered, im_traffic:look(Run)) > 10 * 6 end),
+        {ok, Stopped} = im_traffic:stop(Run),
+        Stopped
+    end),
     is_whole(Result),
     #{conversations := #{'begun' := Begun, ended := #{finished := Finished}}, logins := 20} = Result,
     %% Those that had ended were replaced.
@@ -147,6 +154,29 @@ stopped() ->
         is_whole(Result)
     end).
 
+still() ->
+    with(none, fun() ->
+        {ok, Run} = im_traffic:start(options(paper, #{clients => 200, time_scale => 1000, messages => {1000, 1000}, ms => 3600000})),
+        ok = until(fun() -> maps:get(delivered, im_traffic:look(Run)) > 0 end),
+        {links, Clients} = process_info(traffic(Run), links),
+        {Half, _} = lists:split(length(Clients) div 2, Clients),
+        Self = self(),
+        Holder = spawn_link(fun() ->
+            _ = [true = erlang:suspend_process(Client) || Client <- Half],
+            Self ! held,
+            %% Longer than a run waits for more to be delivered.
+            receive stopping -> receive after 3000 -> ok end end
+        end),
+        Ref = monitor(process, Holder),
+        receive held -> ok end,
+        %% Each is about to say something, or waits for the other, that does. Among ten there is one whose conversation another finishes.
+        ok = until(fun() -> length([Client || Client <- Half, {messages, Messages} <- [process_info(Client, messages)], {im_doped, {next, _, _, _}} <- Messages]) > 10 end),
+        Holder ! stopping,
+        {ok, Result} = im_traffic:stop(Run),
+        receive {'DOWN', Ref, process, Holder, normal} -> ok end,
+        is_whole(Result)
+    end).
+
 result() ->
     with(none, fun() ->
         Before = length(processes()),
@@ -182,14 +212,19 @@ ended() ->
         with(none, fun() ->
             {ok, Run} = im_traffic:start(options(closed, #{ms => 3600000})),
             ok = until(fun() -> maps:get(delivered, im_traffic:look(Run)) > 0 end),
-            {monitors, Monitors} = process_info(Run, monitors),
-            [Traffic] = [Pid || {process, Pid} <- Monitors, proc_lib:translate_initial_call(Pid) =:= {im_traffic_node, init, 1}],
+            Traffic = traffic(Run),
             ok = Before(Run, Traffic),
             true = exit(Traffic, kill),
             ?assertEqual({Title, {error, {node, node(), killed}}}, {Title, im_traffic:await(Run)})
         end)
      || {Title, Before} <- [{idle, fun(_, _) -> ok end}, {asking, fun asking/2}]
     ].
+
+%% The process of its clients' node. A second monitor is that of a call which has just been answered.
+traffic(Run) ->
+    {monitors, Monitors} = process_info(Run, monitors),
+    [Traffic] = lists:usort([Pid || {process, Pid} <- Monitors, proc_lib:translate_initial_call(Pid) =:= {im_traffic_node, init, 1}]),
+    Traffic.
 
 %% The run waits for an answer that does not come.
 asking(Run, Traffic) ->

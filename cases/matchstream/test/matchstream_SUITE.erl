@@ -13,7 +13,7 @@
     who_says_nothing_is_told_and_costs_the_others_nothing/1, a_service_finds_its_matches_on_disk/1, the_page_starts_and_stops_a_match/1, a_node_that_was_cut_off_says_so_until_it_is_started_again/1
 ]).
 %% Called on nodes.
--export([waiting/0]).
+-export([until_both_wait/2]).
 
 -define(MS, 60000).
 -define(MATCH, <<"rfc-bay-2026-03-14">>).
@@ -210,7 +210,7 @@ who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed(_) ->
          || _ <- [1, 2]
         ],
         ok = await(fun() -> followers(Service) =:= 3 end),
-        ok = until_both_wait(Call, Id, [Step || {Kind, _} = Step <- Steps, Kind =/= sleep]),
+        ok = Call(?MODULE, until_both_wait, [Id, [Step || {Kind, _} = Step <- Steps, Kind =/= sleep]]),
         Said = rest(Tardy, <<>>),
         Error = matchstream_protocol:error("This client reads too slowly."),
         ?assertEqual(Error, binary:part(Said, byte_size(Said), -byte_size(Error))),
@@ -225,11 +225,12 @@ who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed(_) ->
         ?assertMatch(#{complete := 1}, judged(Viewers, Call, Script, #{sent => #{}}, Id))
     end).
 
-until_both_wait(Call, Id, [{Kind, Data} | Steps]) ->
-    {ok, _} = Call(matchstream, register, [Id, Kind, Data]),
-    case [N || N <- Call(?MODULE, waiting, []), N > 80] of
+%% On the node: nobody may have read nothing for as long as is borne before as many wait.
+until_both_wait(Id, [{Kind, Data} | Steps]) ->
+    {ok, _} = matchstream:register(Id, Kind, Data),
+    case [N || N <- waiting(), N > 80] of
         [_, _] -> ok;
-        _ -> until_both_wait(Call, Id, Steps)
+        _ -> until_both_wait(Id, Steps)
     end.
 
 %% How many messages wait for each connection of this node.
@@ -327,8 +328,9 @@ rest(Socket, Said) ->
         {error, closed} -> Said
     end.
 
-hostile_clients_are_told_and_closed(_) ->
-    with_service(mnesia(), 4, #{request_ms => 300, connections => 3}, fun(#{ports := [Port | _], call := Call} = Service) ->
+hostile_clients_are_told_and_closed(Config) ->
+    #{about := About} = ?config(script, Config),
+    with_service(mnesia(), 4, #{request_ms => 1000, connections => 3}, fun(#{ports := [Port | _], call := Call} = Service) ->
         [
             ?assertMatch({Bytes, {_, _}}, {Bytes, binary:match(said(Service, Bytes), Error)})
          || {Bytes, Error} <- [
@@ -339,7 +341,17 @@ hostile_clients_are_told_and_closed(_) ->
             ]
         ],
         ok = await(fun() -> #{counts := #{connections := N}} = Call(matchstream, status, []), N =:= 0 end),
-        Held = [begin {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]), {ok, _} = gen_tcp:recv(Socket, 0, ?MS), Socket end || _ <- [1, 2, 3]],
+        %% Who has asked for something is not closed meanwhile.
+        {ok, Id} = Call(matchstream, new_match, [About]),
+        Held = [
+            begin
+                {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]),
+                ok = gen_tcp:send(Socket, ["VERSION:1:CONNECT:ada:MATCH:", Id, "\r\n"]),
+                Socket
+            end
+         || _ <- [1, 2, 3]
+        ],
+        ok = await(fun() -> followers(Service) =:= 3 end),
         ?assertMatch({_, _}, binary:match(said(Service, ""), <<"ERROR: Too many connections">>)),
         [gen_tcp:close(Socket) || Socket <- Held]
     end).

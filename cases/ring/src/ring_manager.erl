@@ -4,6 +4,8 @@
 %%
 %% A node that is lost is not well at once, and is tried to be reached again, as long as the overlay takes it for a member; a connection that was only closed comes back by that.
 %% A node on which no ring runs is not well either, though it be a member of the overlay: its master of partitions is watched, and asked for until it is there again.
+%%
+%% A node that begins knows nobody at first, and would take all others for lost: it takes requests when it knows enough of them, or when `alone_ms' are over.
 -module(ring_manager).
 -behaviour(gen_server).
 
@@ -17,6 +19,8 @@
 
 -record(state, {
     options :: ring_options:options(),
+    %% Whether it has waited long enough for others.
+    alone = false :: boolean(),
     %% Connections that are lost, and have not come back.
     lost = [] :: [node()],
     %% The masters that are watched, by their monitors, and nodes that have none.
@@ -42,7 +46,8 @@ init(Options) -> {ok, #state{options = Options}, {continue, begin_all}}.
 
 %% @private
 -spec handle_continue(begin_all, #state{}) -> {noreply, #state{}}.
-handle_continue(begin_all, #state{options = Options} = S) ->
+handle_continue(begin_all, #state{options = #{alone_ms := Ms} = Options} = S) ->
+    _ = erlang:send_after(Ms, self(), alone),
     ok = net_kernel:monitor_nodes(true),
     ok = atoll:subscribe([member_up, member_down]),
     ok = ring_gossip:subscribe(),
@@ -60,6 +65,7 @@ handle_cast(Message, _) -> error({no_such_message, Message}).
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info(tick, S) -> {noreply, tick(S)};
+handle_info(alone, S) -> {noreply, who_is_well(S#state{alone = true})};
 handle_info({nodedown, Node}, #state{lost = Lost} = S) ->
     ok = tried([Node]),
     {noreply, who_is_well(S#state{lost = lists:usort([Node | Lost])})};
@@ -110,9 +116,11 @@ looked_for(Nodes) ->
 
 who_is_well(S0) ->
     {ok, Ring} = ring_view:ring(),
-    Known = [Node || {Node, _} <- ring_state:members(Ring), Node =/= node()],
-    #state{lost = Lost, without = Without} = S = watching(Known, S0),
-    ok = ring_view:set_up(lists:usort([node() | [Node || Node <- atoll:members() -- (Lost ++ Without), lists:member(Node, Known)]])),
+    Members = [Node || {Node, _} <- ring_state:members(Ring)],
+    Known = lists:delete(node(), Members),
+    #state{lost = Lost, without = Without, alone = Alone, options = #{copies := Copies}} = S = watching(Known, S0),
+    Up = lists:usort([node() | [Node || Node <- atoll:members() -- (Lost ++ Without), lists:member(Node, Known)]]),
+    ok = ring_view:set_up(Up, Alone orelse length(Up) >= min(Copies, length(Members))),
     S.
 
 %% Where there is a connection a monitor takes no time.

@@ -29,6 +29,8 @@
     queue := pos_integer(),
     %% How long a request may take: 10000.
     request_ms := pos_integer(),
+    %% A node that begins, and knows fewer others than a key has copies, waits so long for them before it takes requests: 5000.
+    alone_ms := pos_integer(),
     %% Partitions that a node hands over at a time, and how often it looks what there is to hand over: 2 and 500.
     handoffs := pos_integer(),
     tick_ms := pos_integer(),
@@ -77,6 +79,7 @@ rules() ->
         {requests, 10_000, Some, "must be a whole number above 0"},
         {queue, 1000, Some, "must be a whole number above 0"},
         {request_ms, 10_000, Some, "must be a number of milliseconds above 0"},
+        {alone_ms, 5000, Some, "must be a number of milliseconds above 0"},
         {handoffs, 2, Number(100), "must be a whole number from 1 to 100"},
         {tick_ms, 500, Some, "must be a number of milliseconds above 0"},
         {exchange_ms, 200, Some, "must be a number of milliseconds above 0"},

@@ -23,9 +23,10 @@ init(#{nodes := Nodes, partitions := Partitions, copies := Copies} = Options) ->
     {ok, {#{strategy => one_for_one, intensity => 10, period => 10}, [
         Child(ring_lanes, [Options]),
         ring_gossip:child_spec(Ring),
-        (Child(ring_vnode_sup, []))#{type => supervisor, shutdown => infinity},
-        Child(ring_master, [])
+        (Child(ring_vnode_sup, []))#{type => supervisor, shutdown => infinity}
     ] ++ ring_inbox:child_specs() ++ [
+        %% Others take its being there for a sign that commands are taken.
+        Child(ring_master, []),
         Child(ring_manager, [Options]),
         Child(ring_entropy, [Options])
     ]}}.

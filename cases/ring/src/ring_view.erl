@@ -4,7 +4,7 @@
 %% The gossip writes the first ({@link ring_gossip}), the manager the second ({@link ring_manager}). The table belongs to the supervisor, so it outlives both.
 -module(ring_view).
 
--export([new/0, install/1, ring/0, owner/1, set_up/1, up/0, is_up/1, preflist/2, owners/2, count/1, count/2, counts/0]).
+-export([new/0, install/1, ring/0, owner/1, set_up/2, up/0, is_up/1, is_begun/0, preflist/2, owners/2, count/1, count/2, counts/0]).
 
 -define(COUNTS, [handed, taken, repaired, exchanged, differing, lost_vnodes, overloaded, misrouted]).
 
@@ -41,11 +41,11 @@ ring() ->
 -spec owner(ring_hash:partition()) -> node() | none.
 owner(Partition) -> ets:lookup_element(?MODULE, Partition, 2).
 
-%% @doc These nodes are well, and no others.
--spec set_up([node()]) -> ok.
-set_up(Nodes) ->
+%% @doc These nodes are well, and no others; and whether this one takes requests from now on, which it does until it ends.
+-spec set_up([node()], Begins :: boolean()) -> ok.
+set_up(Nodes, Begins) ->
     Before = up(),
-    true = ets:insert(?MODULE, [{up, Nodes} | [{{up, Node}} || Node <- Nodes]]),
+    true = ets:insert(?MODULE, [{up, Nodes} | [{begun} || Begins] ++ [{{up, Node}} || Node <- Nodes]]),
     _ = [ets:delete(?MODULE, {up, Node}) || Node <- Before -- Nodes],
     ok.
 
@@ -56,6 +56,15 @@ up() -> ets:lookup_element(?MODULE, up, 2).
 %% @doc Whether a node is.
 -spec is_up(node()) -> boolean().
 is_up(Node) -> ets:member(?MODULE, {up, Node}).
+
+%% @doc Whether this node takes requests: before that those whom it does not know yet would count as lost.
+-spec is_begun() -> boolean().
+is_begun() ->
+    try
+        ets:member(?MODULE, begun)
+    catch
+        error:badarg -> false
+    end.
 
 %% @doc Whom to ask for a key, with the partition that it belongs to; nobody where there is no ring yet.
 -spec preflist(Key :: term(), N :: pos_integer()) -> {ok, ring_hash:partition(), [ring_preflist:entry()]} | none.

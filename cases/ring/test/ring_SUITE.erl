@@ -12,20 +12,24 @@
     copies_that_differ_are_found_and_mended/1,
     a_silent_copy_holds_up_no_other_request/1,
     a_node_without_a_ring_is_not_well/1,
+    a_node_has_a_master_when_all_that_takes_commands_is_there/1,
     a_node_that_joins_gets_its_share_and_one_that_leaves_leaves_nothing/1,
     a_node_that_is_killed_under_traffic_loses_nothing_and_is_filled_again/1,
     what_was_meant_for_a_lost_node_is_brought_to_it/1,
     a_partition_that_has_too_much_to_do_says_so/1,
+    a_node_that_begins_takes_nobody_for_lost_whom_it_does_not_know_yet/1,
     what_is_on_the_disk_outlives_all_nodes/1,
     echo_and_store_go_over_lanes_of_their_own/1,
     chaos_loses_no_acknowledged_write/1,
     a_million_keys_are_handed_over_under_load/1
 ]).
--export([fill/2, damage/2, again_and_again/2, keys_of/0, big/1, elsewhere/1, load/2, plugged/0]).
+-export([fill/2, damage/2, again_and_again/2, keys_of/0, big/1, begun_anew/1, load/2, plugged/0]).
 
 -define(MS, 30_000).
 -define(QUICK, #{partitions => 16, tick_ms => 100, exchange_ms => 20, exchanges => 8}).
 -define(CHAOS_KEYS, 40).
+%% Longer than any case takes.
+-define(LONG_MS, 600_000).
 -define(MILLION, 1_000_000).
 -define(FILLERS, 16).
 
@@ -44,7 +48,9 @@ groups() ->
             copies_that_differ_are_found_and_mended,
             a_silent_copy_holds_up_no_other_request,
             a_node_without_a_ring_is_not_well,
-            a_partition_that_has_too_much_to_do_says_so
+            a_node_has_a_master_when_all_that_takes_commands_is_there,
+            a_partition_that_has_too_much_to_do_says_so,
+            a_node_that_begins_takes_nobody_for_lost_whom_it_does_not_know_yet
         ]},
         {moving, [], [
             a_node_that_joins_gets_its_share_and_one_that_leaves_leaves_nothing,
@@ -53,7 +59,7 @@ groups() ->
         ]}
     ].
 
-init_per_group(quiet, Config) -> [{cluster, started(#{nodes => 3, settings => maps:merge(?QUICK, #{queue => 50, requests => 40})})} | Config];
+init_per_group(quiet, Config) -> [{cluster, started(#{nodes => 3, settings => maps:merge(?QUICK, #{queue => 50, requests => 40, alone_ms => ?LONG_MS})})} | Config];
 init_per_group(moving, Config) -> [{cluster, started(#{nodes => 3, spare => 1, clients => 1, settings => ?QUICK})} | Config].
 
 end_per_group(_, Config) -> atoll_cluster_owned:stop(?config(cluster, Config)).
@@ -176,6 +182,14 @@ a_node_without_a_ring_is_not_well(Config) ->
     _ = [{ok, _} = call(C, A, ring_kvs, put, [{without, N}, N]) || N <- lists:seq(1, 40)],
     ok = call(C, B, application, start, [ring]),
     whole(C, Nodes, Nodes).
+
+%% Whoever sends a command watches the master: one that is sent to nobody beside it would be waited for until the time is over.
+a_node_has_a_master_when_all_that_takes_commands_is_there(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    Begun = lists:reverse([Id || {Id, _, _, _} <- call(C, A, supervisor, which_children, [ring_sup])]),
+    Before = lists:takewhile(fun(Id) -> Id =/= ring_master end, Begun),
+    ?assertEqual([], [ring_inbox:name(P) || P <- lists:seq(0, 15)] -- Before).
 
 %% One of three partitions says nothing: reads have their answers from two, and are no requests any longer.
 a_silent_copy_holds_up_no_other_request(Config) ->
@@ -324,6 +338,26 @@ plugged() ->
     _ = sys:get_state(Pid),
     {said(Alias, 0), Refused}.
 
+%% With fewer nodes than copies it could answer a read of two copies, of which both are empty.
+a_node_that_begins_takes_nobody_for_lost_whom_it_does_not_know_yet(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D] = Nodes = atoll_cluster:nodes(C),
+    _ = [ok = atoll_cluster:kill(C, Node) || Node <- Nodes],
+    ok = atoll_cluster:restart(C, B),
+    Asked = fun() -> [call(C, B, ring_kvs, F, Args) || {F, Args} <- [{put, [begun, one, #{w => 3}]}, {get, [begun]}, {count, []}]] end,
+    Starting = [{error, starting} || _ <- [put, get, count]],
+    ?assertEqual(Starting, Asked()),
+    %% If nobody comes it begins after a time.
+    ok = call(C, B, ?MODULE, begun_anew, [[{alone_ms, 1}]]),
+    ok = await(fun() -> hd(Asked()) =:= {error, {too_few, 1, 3}} end),
+    ok = call(C, B, ?MODULE, begun_anew, [[{alone_ms, ?LONG_MS}]]),
+    ok = atoll_cluster:restart(C, A),
+    ok = await(fun() -> maps:get(up, status(C, B)) =:= [A, B] end),
+    ?assertEqual(Starting, Asked()),
+    ok = atoll_cluster:restart(C, D),
+    ok = whole(C, Nodes, Nodes),
+    ?assertMatch([{ok, _}, {ok, [one], _}, {ok, 1}], Asked()).
+
 said(Alias, N) -> receive {Alias, _, _} -> said(Alias, N + 1) after 0 -> N end.
 
 %% Stores and carriers
@@ -354,14 +388,14 @@ echo_and_store_go_over_lanes_of_their_own(_) ->
     %% However many requests there were, who sends stays: 64 for each other node at most.
     Senders = call(C, A, ets, info, [ring_lanes, size]),
     ?assert(Senders > 0 andalso Senders =< 2 * 64),
-    {error, Why} = call(C, A, ?MODULE, elsewhere, [bulk]),
+    {error, Why} = call(C, A, ?MODULE, begun_anew, [[{channel, bulk}]]),
     ?assertNotEqual(nomatch, string:find(io_lib:format("~0p", [Why]), "there is no channel bulk; there are vnode")),
     atoll_cluster_owned:stop(C).
 
-%% On a node: the ring is begun anew with that channel.
-elsewhere(Channel) ->
+%% On a node: the ring is begun anew with these settings.
+begun_anew(Settings) ->
     ok = application:stop(ring),
-    ok = application:set_env(ring, channel, Channel),
+    ok = application:set_env([{ring, Settings}]),
     application:start(ring).
 
 %% On a node: it comes back as it was, from each partition.

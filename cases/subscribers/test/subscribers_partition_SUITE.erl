@@ -145,7 +145,7 @@ on(all_nodes, Count, Settings, Fun) ->
 on(s_group, Count, Settings, Fun) ->
     {ok, C} = atoll_cluster:start(#{nodes => Count + 1, connect_all => false, apps => [atoll]}),
     {[A | _] = Nodes, [Other]} = lists:split(Count, atoll_cluster:nodes(C)),
-    {ok, subscribers, _} = call(C, A, s_group, new_s_group, [subscribers, Nodes]),
+    {ok, subscribers, Nodes} = call(C, A, s_group, new_s_group, [subscribers, Nodes]),
     ok = served(C, Nodes, (Settings(Nodes))#{copies => {s_group, subscribers}}),
     _ = Fun(C, Nodes),
     ?assertEqual([], call(C, Other, erlang, nodes, [])),

@@ -94,8 +94,9 @@ new_s_group(Nodes) ->
 
 %% @doc Makes a group. The caller's node must be one of the nodes. Returns the
 %% members that the group really has, sorted: a node that cannot be reached, is
-%% silent, or is in another group of that name is left out. Without nodes
-%% nothing is made.
+%% silent, or is in another group of that name is left out. So is one that has refused
+%% a connection, most often for its cookie, until it is tried again: within half a minute,
+%% or as soon as there is a connection. Without nodes nothing is made.
 -spec new_s_group(name(), [node()]) -> {ok, name(), [node()]} | {error, error()}.
 new_s_group(Name, Nodes) ->
     case check(Name, Nodes) of

@@ -4,6 +4,7 @@
 -behaviour(atoll_load_driver).
 
 -export([operations/0, rules/0, prepare/1, new/2, run/4]).
+-export([of_its_end/2]).
 
 -define(READY_MS, 10_000).
 
@@ -28,9 +29,20 @@ prepare(Settings) ->
         {error, Why} -> {error, io_lib:format("Mnesia does not start: ~0tP", [Why, 9])}
     end.
 
+%% That it has ended is no news: it was to, and somebody's progress may stand where OTP tells of it.
 stop() ->
     {atomic, ok} = mnesia:delete_table(?MODULE),
-    ok = application:stop(mnesia).
+    ok = logger:add_primary_filter(?MODULE, {fun ?MODULE:of_its_end/2, []}),
+    try
+        application:stop(mnesia)
+    after
+        logger:remove_primary_filter(?MODULE)
+    end.
+
+%% @private
+-spec of_its_end(logger:log_event(), []) -> stop | ignore.
+of_its_end(#{msg := {report, #{label := {application_controller, exit}, report := [{application, mnesia}, {exited, stopped} | _]}}}, []) -> stop;
+of_its_end(_, []) -> ignore.
 
 -spec new(pos_integer(), #{mnesia_access := atom(), _ => _}) -> {ok, atom()}.
 new(_, #{mnesia_access := Access}) -> {ok, Access}.

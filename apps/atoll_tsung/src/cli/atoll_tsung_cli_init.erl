@@ -30,7 +30,7 @@ options() ->
 
 function(Text) ->
     case string:split(Text, ":", trailing) of
-        [[_ | _] = Module, [_ | _] = Function] -> {ok, {Module, Function}};
+        [[_ | _] = Module, [_ | _] = Function] when length(Module) =< 255, length(Function) =< 255 -> {ok, {Module, Function}};
         _ -> {error, "must be a module and a function, as in lists:seq"}
     end.
 

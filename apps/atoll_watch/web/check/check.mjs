@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { Cluster, HOSTILE, LONG, RTL, SCRIPT } from './cluster.mjs';
-import { frames } from './flow.mjs';
+import { frames, LOST } from './flow.mjs';
 import { Server, TOKEN, unlikeAnswer } from './server.mjs';
 
 const [browser, dir, contractFile, shots, link] = process.argv.slice(2);
@@ -24,10 +24,36 @@ const is = (where, what, good) => { if (!good) fault(where, what); };
 
 const serve = async count => new Server(dir, contract, new Cluster(count, Date.now())).listen();
 
+/** What is written on a picture says what it is, and covers nothing that is written there. */
+const reads = () => {
+  const fill = CanvasRenderingContext2D.prototype.fillText;
+  const clear = CanvasRenderingContext2D.prototype.clearRect;
+  globalThis.written = new WeakMap();
+  CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+    globalThis.written.set(this.canvas, []);
+    return clear.apply(this, box);
+  };
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+    if (/NaN|undefined/.test(text)) console.error(`"${text}" is written on a picture`);
+    const { width } = this.measureText(text);
+    const left = this.textAlign === 'center' ? x - width / 2 : this.textAlign === 'right' ? x - width : x;
+    globalThis.written.get(this.canvas)?.push({ text, left, right: left + width, top: y - 8, bottom: y });
+    return fill.call(this, text, x, y, ...rest);
+  };
+};
+const covered = page => page.evaluate(() => [...document.querySelectorAll('canvas.flowing')].flatMap(canvas => {
+  const texts = (globalThis.written.get(canvas) ?? []).filter(({ text }) => text !== '');
+  return texts.flatMap((a, i) => [
+    ...a.left < 0 || a.right > canvas.clientWidth || a.top < 0 || a.bottom > canvas.clientHeight ? [`${a.text} is cut`] : [],
+    ...texts.slice(i + 1).filter(b => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom).map(b => `${b.text} covers ${a.text}`)
+  ]);
+}));
+
 /** A page that says everything that it should not do. */
 const opened = async (chrome, server, where, options, path = '') => {
   const context = await chrome.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: 'light', ...options });
   const page = await context.newPage();
+  await page.addInitScript(reads);
   page.setDefaultTimeout(60_000);
   const allowed = { broken: false };
   page.on('pageerror', error => fault(where, error.message));
@@ -85,6 +111,7 @@ const looks = async (chrome, server, scheme, width) => {
     if (name === 'metrics') await page.locator('.chart canvas').nth(2).waitFor();
     await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
     await page.screenshot({ path: join(shots, `${name}-${scheme}-${width}.png`), fullPage: true });
+    for (const said of await covered(page)) fault(where, said);
     const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     is(where, `the page is ${over} px too wide`, over <= 0);
     is(where, 'a text of the cluster became an element', await page.locator('main script, main img').count() === 0);
@@ -240,6 +267,8 @@ const hands = async (chrome, server) => {
   await page.locator('.chart').nth(curves).waitFor();
 
   await page.evaluate(() => { location.hash = '#/?as=groups'; });
+  // The groups are told after the nodes, and all stand anew then.
+  await seen(page, 'group 1');
   await page.locator('.dot[tabindex="0"]').focus();
   await press('ArrowRight');
   is(where, 'arrows do not walk over the groups', await focused("active.dataset.dot === '1'"));
@@ -372,6 +401,10 @@ const flows = async (chrome, server) => {
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Now' }).waitFor({ state: 'detached' });
   is(where, 'it is not now again', await at() > held + 1000);
+  const lost = [...server.cluster.nodes.keys()].sort()[LOST];
+  const alone = await opened(chrome, server, where, {}, `#/traffic?as=queues&node=${encodeURIComponent(lost)}`);
+  await alone.page.getByText(`${lost} is down.`).waitFor();
+  await alone.close();
   // Another page sees the same, each has a stream as long as it shows it, and with the last one there is none.
   const other = await opened(chrome, server, where, {}, '#/traffic?by=bytes');
   const said = async page => /^48 nodes, \d+ groups/.exec(await page.locator('.flowing-said').innerText())?.[0];

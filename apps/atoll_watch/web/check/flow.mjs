@@ -7,6 +7,10 @@ const drawn = seed => () => {
   return seed / 2147483648;
 };
 
+/** The node that is lost, and the frame that says so first. */
+export const LOST = 1;
+const LOST_AT = 8;
+
 /** Lines of so many frames: nodes with these names, so many to a group, of which the last one is in the next group too. */
 export const frames = (names, perGroup, edges, count, load) => {
   const draw = drawn(7);
@@ -22,10 +26,10 @@ export const frames = (names, perGroup, edges, count, load) => {
   });
   return Array.from({ length: count }, (_, t) => ({
     ...t === 0 ? { v: 1, at: Date.UTC(2026, 0, 1), n: names, g: groups, d: [], m: 'messages' } : {},
-    ...t === 8 ? { d: [1] } : {},
+    ...t === LOST_AT ? { d: [LOST] } : {},
     t: t * 200,
     e: pairs.map(([from, to], i) => [from, to, Math.floor(Math.exp(8 * draw()) * (1 + Math.sin(t / 5 + i))), Math.floor(1000 * draw())]),
-    ...load === undefined ? {} : { l: [{
+    ...load === undefined || load === LOST && t >= LOST_AT ? {} : { l: [{
       n: load, q: Array.from({ length: 24 }, () => Math.floor(9 * draw() ** 2)),
       x: Array.from({ length: 9 }, () => [1 + Math.floor(24 * draw()), 1 + Math.floor(24 * draw()), 1 + Math.floor(9 * draw())]),
       b: [['orders', Math.floor(200 + 200 * Math.sin(t / 6))], ['stock', Math.floor(50 * draw())], ['<script>alert(1)</script>', 3]],

@@ -152,6 +152,16 @@ export class Film {
 
 export const FRAME_MS = 200;
 
+/** The length of each mailbox of a node, frame by frame: 0 where it is not among the longest, none where the node was not looked at. */
+export const mailboxes = (frames: readonly Frame[], node: number): { name: string; lengths: (number | undefined)[]; most: number }[] => {
+  const looks = frames.map(({ loads }) => loads.find(load => load.node === node)?.mailboxes);
+  const names = new Set(looks.flatMap(boxes => (boxes ?? []).map(([name]) => name)));
+  return [...names].map(name => {
+    const lengths = looks.map(boxes => boxes && (boxes.find(([its]) => its === name)?.[1] ?? 0));
+    return { name, lengths, most: lengths.reduce<number>((most, length) => Math.max(most, length ?? 0), 0) };
+  });
+};
+
 export type Distance = 'thread' | 'core' | 'chip';
 
 /** What a migration between two schedulers crosses: between threads of a core, cores of a chip, or chips. */

@@ -2,8 +2,9 @@
 // Draws what flows, on canvases. High level: groups as regions that overlap, nodes, and arcs between them from quiet to busy. Low
 // level: the run queues of one node about a circle, by chip, core and thread, with migrations as arcs across it.
 // Where a colour says something, a width or a height says it too.
-import { busy, distance, type Distance, type Edge, type Frame, type Load } from './film.js';
+import { busy, distance, mailboxes, type Distance, type Edge, type Frame, type Load } from './film.js';
 import { hull, type Force, type Point } from './force.js';
+import { shortened, spread, type Box } from './labels.js';
 import { curve, ink, look } from './look.js';
 import { disc, line, packed, stamp, type Disc } from './pixels.js';
 
@@ -48,6 +49,9 @@ const FONT = '13px system-ui, sans-serif';
 const MOST_NAMED = 60;
 const MOST_NAMED_GROUPS = 40;
 const MOST_LETTERS = 24;
+/** The height of a name, and its base line within that. */
+const LINE = 16;
+const BASE = 12;
 const PAD = 28;
 
 /** So many are written pixel by pixel. */
@@ -134,38 +138,67 @@ const drawNode = (context: CanvasRenderingContext2D, { x, y }: Point, size: numb
   context.stroke();
 };
 
-const drawNames = (context: CanvasRenderingContext2D, points: readonly Point[], size: number, width: number, { frame, names }: Scene): void => {
-  const text = ink('--ink');
+/** A name, and where it may stand. */
+interface Written { text: string; font: string; colour: string; boxes: Box[] }
+
+const written = (context: CanvasRenderingContext2D, text: string, font: string, colour: string, places: (width: number) => readonly { x: number; y: number }[]): Written => {
+  context.font = font;
+  const width = context.measureText(text).width;
+  return { text, font, colour, boxes: places(width).map(({ x, y }) => ({ x, y, width, height: LINE })) };
+};
+
+const write = (context: CanvasRenderingContext2D, names: readonly Written[], seen: readonly Box[], width: number, height: number): void => {
   context.lineWidth = 4;
   context.lineJoin = 'round';
   context.strokeStyle = ink('--paper');
-  // On a phone there is room for the beginning of a name.
-  const letters = Math.min(MOST_LETTERS, Math.round(width / 40));
-  if (points.length <= MOST_NAMED) {
-    context.font = FONT;
-    context.fillStyle = text;
-    points.forEach(({ x, y }, node) => {
-      const name = names[node]?.replace(/@[^@]*$/, '').slice(0, letters) ?? '';
-      const left = Math.min(x + size + 4, width - context.measureText(name).width - 2);
-      context.strokeText(name, left, y + 4);
-      context.fillText(name, left, y + 4);
-    });
-  }
-  if (frame.groups.length > MOST_NAMED_GROUPS) return;
-  context.textAlign = 'center';
-  context.font = `600 ${FONT}`;
-  frame.groups.forEach(({ name, nodes }, g) => {
-    const its = nodes.flatMap(node => points[node] ?? []);
-    if (its.length === 0) return;
-    const short = name.slice(0, MOST_LETTERS);
-    const half = context.measureText(short).width / 2 + 2;
-    const x = Math.max(half, Math.min(width - half, its.reduce((sum, point) => sum + point.x, 0) / its.length));
-    const y = Math.max(14, Math.min(...its.map(point => point.y)) - size * 1.6 - 10);
-    context.strokeText(short, x, y);
-    context.fillStyle = curve(g).color;
-    context.fillText(short, x, y);
-  });
   context.textAlign = 'left';
+  spread(names.map(({ boxes }) => boxes), seen, width, height).forEach((box, i) => {
+    const name = names[i];
+    if (box === undefined || name === undefined) return;
+    context.font = name.font;
+    context.fillStyle = name.colour;
+    context.strokeText(name.text, box.x, box.y + BASE);
+    context.fillText(name.text, box.x, box.y + BASE);
+  });
+};
+
+/** Above a group, below it, or at one of its sides: as near as the picture's rim lets it. */
+const groupNames = (context: CanvasRenderingContext2D, points: readonly Point[], size: number, width: number, height: number, { frame }: Scene): Written[] => {
+  if (frame.groups.length > MOST_NAMED_GROUPS) return [];
+  const off = size * 1.6 + 10;
+  return frame.groups.flatMap(({ name, nodes }, g) => {
+    const its = nodes.flatMap(node => points[node] ?? []);
+    if (its.length === 0) return [];
+    const [xs, ys] = [its.map(({ x }) => x), its.map(({ y }) => y)];
+    const [left, right, above, below] = [Math.min(...xs), Math.max(...xs), Math.min(...ys) - off - LINE, Math.max(...ys) + off];
+    const middle = xs.reduce((sum, x) => sum + x, 0) / xs.length;
+    return [written(context, shortened(name, MOST_LETTERS), `600 ${FONT}`, curve(g).color, long => [
+      ...[middle - long / 2, left - off, right + off - long].flatMap(x => [{ x, y: above }, { x, y: below }]), { x: left - off, y: (above + below) / 2 }, { x: right + off - long, y: (above + below) / 2 }
+    ].map(({ x, y }) => ({ x: Math.max(2, Math.min(width - 2 - long, x)), y: Math.max(2, Math.min(height - 2 - LINE, y)) })))];
+  });
+};
+
+/** Beside a node, below or above it. The node that is pointed at has its name before all others. */
+const nodeNames = (context: CanvasRenderingContext2D, points: readonly Point[], size: number, width: number, { names, seen }: Scene): Written[] => {
+  if (points.length > MOST_NAMED) return [];
+  // On a phone there is less room.
+  const letters = Math.min(MOST_LETTERS, Math.round(width / 32));
+  const order = [...seen === undefined ? [] : [seen], ...points.keys()];
+  return [...new Set(order)].flatMap(node => {
+    const point = points[node];
+    if (point === undefined) return [];
+    const { x, y } = point;
+    const off = size + 4;
+    return [written(context, shortened(names[node]?.replace(/@[^@]*$/, '') ?? '', letters), FONT, ink('--ink'), long => [
+      [off, -LINE / 2], [-off - long, -LINE / 2], [-long / 2, size + 1], [-long / 2, -size - 1 - LINE],
+      [size, size / 2], [-size - long, size / 2], [size, -size / 2 - LINE], [-size - long, -size / 2 - LINE]
+    ].map(([dx = 0, dy = 0]) => ({ x: x + dx, y: y + dy })))];
+  });
+};
+
+const drawNames = (context: CanvasRenderingContext2D, points: readonly Point[], size: number, width: number, height: number, scene: Scene): void => {
+  const nodes = points.length > MOST_NAMED ? [] : points.map(({ x, y }) => ({ x: x - size, y: y - size, width: 2 * size, height: 2 * size }));
+  write(context, [...groupNames(context, points, size, width, height, scene), ...nodeNames(context, points, size, width, scene)], nodes, width, height);
 };
 
 export const drawFlow = (context: CanvasRenderingContext2D, width: number, height: number, scene: Scene): void => {
@@ -173,7 +206,7 @@ export const drawFlow = (context: CanvasRenderingContext2D, width: number, heigh
   drawRegions(context, points, size, scene);
   drawArcs(context, points, scene);
   points.forEach((point, node) => drawNode(context, point, size, groups[node] ?? [], scene.frame.down.has(node) ? 'down' : node === scene.seen ? 'seen' : 'up'));
-  drawNames(context, points, size, width, scene);
+  drawNames(context, points, size, width, height, scene);
 };
 
 /** Of what is quiet the most shows through. */
@@ -223,7 +256,7 @@ export class Crowd {
     below.fillStyle = ink('--paper');
     below.fillRect(0, 0, width, height);
     drawRegions(below, points, size, scene);
-    drawNames(above, points, size, width, scene);
+    drawNames(above, points, size, width, height, scene);
     const none = [packed(ink('--soft'))];
     const colours = groupsOf(scene).map(its => its.length === 0 ? none : its.map(g => packed(curve(g).color)));
     return this.still = { of, below: new Int32Array(below.getImageData(0, 0, width, height).data.buffer), points, colours, shape: disc(size) };
@@ -298,17 +331,9 @@ export const drawQueues = (context: CanvasRenderingContext2D, width: number, hei
   context.textBaseline = 'alphabetic';
 };
 
-/** Lengths of mailboxes over time: a line for each of those that were the longest. */
-export const drawMailboxes = (context: CanvasRenderingContext2D, width: number, height: number, frames: readonly Frame[], node: number): { name: string; color: string; length: number }[] => {
-  const series = new Map<string, (number | undefined)[]>();
-  frames.forEach((frame, i) => {
-    for (const [name, length] of frame.loads.find(load => load.node === node)?.mailboxes ?? []) {
-      const its = series.get(name) ?? [];
-      its[i] = length;
-      series.set(name, its);
-    }
-  });
-  const shown = [...series].map(([name, its]) => ({ name, its, most: Math.max(0, ...its.map(n => n ?? 0)) })).sort((a, b) => b.most - a.most || (a.name < b.name ? -1 : 1)).slice(0, 5);
+/** Lengths of mailboxes over time: a line for each of those that were the longest, with its name at its end. */
+export const drawMailboxes = (context: CanvasRenderingContext2D, width: number, height: number, frames: readonly Frame[], node: number): void => {
+  const shown = mailboxes(frames, node).sort((a, b) => b.most - a.most || (a.name < b.name ? -1 : 1)).slice(0, 5);
   const most = Math.max(1, ...shown.map(({ most }) => most));
   const [left, bottom] = [52, height - 22];
   context.font = FONT;
@@ -324,20 +349,23 @@ export const drawMailboxes = (context: CanvasRenderingContext2D, width: number, 
     context.textAlign = 'right';
     context.fillText(Math.round(part * most).toLocaleString('en'), left - 6, y + 4);
   }
-  context.textAlign = 'left';
-  shown.forEach(({ its }, s) => {
+  const xOf = (i: number): number => left + (width - 8 - left) * i / Math.max(1, frames.length - 1);
+  const yOf = (length: number): number => bottom - (bottom - 12) * length / most;
+  shown.forEach(({ lengths }, s) => {
     const { color, dash } = curve(s);
     context.strokeStyle = color;
     context.setLineDash(dash);
     context.lineWidth = 2;
     context.beginPath();
-    frames.forEach((_, i) => {
-      const x = left + (width - 8 - left) * i / Math.max(1, frames.length - 1);
-      const y = bottom - (bottom - 12) * (its[i] ?? 0) / most;
-      if (i === 0) context.moveTo(x, y); else context.lineTo(x, y);
+    lengths.forEach((length, i) => {
+      if (length === undefined) return;
+      if (lengths[i - 1] === undefined) context.moveTo(xOf(i), yOf(length)); else context.lineTo(xOf(i), yOf(length));
     });
     context.stroke();
   });
   context.setLineDash([]);
-  return shown.map(({ name, its }, s) => ({ name, color: curve(s).color, length: its[frames.length - 1] ?? 0 }));
+  write(context, shown.map(({ name, lengths }, s) => written(context, shortened(name, MOST_LETTERS), FONT, curve(s).color, long => {
+    const y = yOf(lengths.at(-1) ?? 0);
+    return [y - LINE - 2, y + 2, ...shown.flatMap((_, n) => [y - (n + 2) * LINE, y + (n + 1) * LINE])].map(y => ({ x: width - 10 - long, y }));
+  })), [], width, height);
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { busy, distance, Film, NoFilm } from '../src/film.ts';
+import { busy, distance, Film, mailboxes, NoFilm } from '../src/film.ts';
 import { Force, hull } from '../src/force.ts';
+import { shortened, spread } from '../src/labels.ts';
 import { disc, line, packed, stamp } from '../src/pixels.ts';
 
 const LINES = [
@@ -49,6 +50,27 @@ test('a stream that begins anew goes on with the film, by its own numbers', () =
   // At once, as when a page is told to look at another node.
   film.add({ v: 1, t: 0, at: 3201, n: [] });
   assert.equal(film.frames.at(-1).t, 2400);
+});
+
+test('a mailbox has a length in each frame in which its node was looked at', () => {
+  const film = filmed([...LINES, { t: 800, l: [{ n: 0, q: [0, 0], x: [], b: [['other', 2], ['box', 4]] }] }]);
+  assert.deepEqual(mailboxes(film.frames, 0), [
+    { name: 'box', lengths: [undefined, undefined, 9, 0, 4], most: 9 }, { name: 'other', lengths: [undefined, undefined, 0, 0, 2], most: 2 }
+  ]);
+  assert.deepEqual(mailboxes(film.frames, 1), []);
+});
+
+test('no name stands upon another, and none beyond the picture', () => {
+  const at = (x, y) => ({ x, y, width: 10, height: 10 });
+  const put = (wanted, seen = []) => spread(wanted, seen, 100, 50);
+  assert.deepEqual(put([[at(0, 0)], [at(5, 5), at(10, 0)], [at(15, 5)]]), [at(0, 0), at(10, 0), undefined]);
+  assert.deepEqual(put([[at(-1, 0), at(95, 0), at(0, 45), at(90, 40)]]), [at(90, 40)]);
+  // Upon what is to be seen only if there is no other place.
+  assert.deepEqual(put([[at(0, 0), at(20, 0)], [at(5, 0)]], [at(2, 2)]), [at(20, 0), at(5, 0)]);
+});
+
+test('a long name keeps its beginning and its end', () => {
+  assert.deepEqual([shortened('shop1', 5), shortened('atoll_bench_12', 8), shortened('áéíóúñ', 4)], ['shop1', 'atol…_12', 'áé…ñ']);
 });
 
 test('what is no recording is told with its line', () => {

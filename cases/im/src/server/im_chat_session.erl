@@ -14,7 +14,7 @@
     core :: im_chat_session_core:core() | over,
     plan :: im_plan:plan(),
     server :: im_plan:server(),
-    watched = #{} :: #{reference() => {im_chat_session_core:side() | before, pid()}},
+    watched = #{} :: #{reference() => {im_chat_session_core:watched(), pid()}},
     %% the database that was asked last
     main = none :: none | {pid(), reference()},
     beat :: reference() | undefined,

@@ -36,7 +36,7 @@
 
 -export([new/2, handle/3, is_current/2, info/1]).
 
--export_type([core/0, config/0, side/0, event/0, effect/0, tag/0]).
+-export_type([core/0, config/0, side/0, watched/0, event/0, effect/0, tag/0]).
 
 -type client() :: binary().
 -type ms() :: integer().
@@ -68,12 +68,15 @@
     %% the client has logged out, or was away for too long; told again until its row has no sessions
     | {gone, client(), finished | expired}
     %% a process that was watched is not there any more
-    | {down, side() | before, pid()}
+    | {down, watched(), pid()}
     %% the answer to what was asked with this tag
     | {db, tag(), Reply :: term()}
     %% the main database of its shard is down
     | no_main
     | beat.
+
+-type watched() :: side() | {asker, side()} | before.
+%% Who is the client, or has asked in its place; and the process of the row.
 
 -type tag() ::
     peek | open | {join, side()} | {leave, side()} | {finishing, boolean()} | delivered | remove
@@ -88,6 +91,8 @@
     %% who is the client from now on, in place of whoever was; one without a connection is watched when it
     %% has said hello
     | {watch, side(), pid() | none}
+    %% who has asked in the place of the client, and may be one that was the client before and is not there any more
+    | {watch, {asker, side()}, pid()}
     %% the process of the row is to end, if it is alive; `down' says that it has
     | {replace, pid()}
     | {kill, pid()}
@@ -106,6 +111,8 @@
     ready = false :: boolean(),
     %% who has asked last, or is in the client's row: to be told of the conversation, or told
     asker = none :: none | {waits | told, pid()},
+    %% who was the client or has asked, where another has said hello who has not asked
+    instead = none :: none | away | gone | pid(),
     away_since = 0 :: ms(),
     %% why it goes, and until when it may still say that it has what was sent to it
     leaving = false :: false | {finished | expired, ms()},
@@ -212,7 +219,8 @@ event({hello, Client, Pid, Received}, Now, #core{phase = open} = S) ->
     I = side_of(Client, S),
     case side(I, S) of
         #side{asker = {told, Pid}} -> hello(I, Pid, Received, Now, S);
-        #side{} -> asked(I, Pid, S)
+        %% It may come late, from a process that has ended: the one in its place has said hello already, and goes on.
+        #side{} = Side -> asked(I, Pid, effect({watch, {asker, I}, Pid}, put_side(I, Side#side{instead = instead(Pid, Side)}, S)))
     end;
 %%% Who comes and goes
 event({ask, _, _, _}, _, #core{phase = Phase} = S) when Phase =:= closing; Phase =:= removing; Phase =:= over ->
@@ -241,6 +249,11 @@ event({down, before, _}, Now, #core{phase = {replacing, _}} = S) ->
     open(Now, S);
 event({down, before, _}, _, S) ->
     S;
+event({down, {asker, I}, Pid}, _, S) ->
+    case side(I, S) of
+        #side{asker = {_, Pid}, instead = Is} when is_pid(Is) -> asked(I, Is, S);
+        #side{} -> S
+    end;
 event({down, I, Pid}, Now, S) ->
     case side(I, S) of
         #side{pid = Pid} = Side -> away(I, Side, Now, S);
@@ -314,6 +327,9 @@ append(I, #side{name = Name, life = Life} = Side, {Seq, Body, Meta}, Now, #core{
     #core{trimmed = Trimmed} = S = trim(put_side(I, Side, S0#core{last = Now})),
     wake(Now + ?AGAIN_MS, Now, effect({ask, chat, {I, Life, Seq}, {append, Session, owner(S), Name, Seq, Body, Meta, Trimmed}}, S)).
 
+%% What is given up for who has left counts as delivered. The database hears so when it has the end, or the
+%% next process would go on without it.
+trim(#core{asks = #{{finishing, true} := _}} = S) -> S;
 trim(#core{sides = {#side{direction = A}, #side{direction = B}}} = S) ->
     S#core{trimmed = {im_direction:delivered(A), im_direction:delivered(B)}}.
 
@@ -385,6 +401,10 @@ asked(I, Pid, S) ->
         Side -> answer(I, put_side(I, Side#side{asker = {waits, Pid}, ready = false}, S))
     end.
 
+instead(Pid, #side{asker = {_, Pid}, instead = Before}) -> Before;
+instead(_, #side{asker = {_, Asker}}) -> Asker;
+instead(_, #side{pid = Is}) -> Is.
+
 answer(I, #core{phase = open} = S) ->
     case side(I, S) of
         #side{asker = {waits, Pid}, direction = D} = Side ->
@@ -452,9 +472,9 @@ answered(peek, none, _, #core{config = #{mode := again}} = S) ->
     over(S#core{finishing = expired});
 answered(peek, _, Now, S) ->
     open(Now, S);
-answered(open, {ok, #{inc := New}}, Now, #core{inc = New, session = Session, config = #{mode := again}} = S) ->
+answered(open, none, _, S) ->
     %% The process before this one had it removed, and the database has just heard so.
-    ask(chat, remove, {remove, Session, owner(S)}, Now, S#core{phase = removing, finishing = expired});
+    over(S#core{finishing = expired});
 answered(open, {ok, #{inc := Inc, finishing := Finishing} = Row}, Now, #core{inc = New, sides = {A, B}} = S) ->
     {Of1, Of2} = directions(Row),
     Opened = S#core{phase = joining, inc = Inc, fresh = Inc =:= New, finishing = Finishing andalso finished,
@@ -480,8 +500,10 @@ answered(remove, _, _, S) ->
 answered(_, _, _, S) ->
     S.
 
-open(Now, #core{session = Session, inc = Inc, config = #{self := Self}} = S) ->
-    ask(chat, open, {open, Session, Self, Inc}, Now, S#core{phase = opening}).
+%% Who goes on from a row makes none: what it has asked may come when it is killed, and the next one has had the row removed.
+open(Now, #core{session = Session, inc = Inc, config = #{self := Self, mode := Mode}} = S) ->
+    New = case Mode of new -> Inc; again -> none end,
+    ask(chat, open, {open, Session, Self, New}, Now, S#core{phase = opening}).
 
 directions(#{ab := Of1, ba := Of2}) -> {direction(Of1), direction(Of2)}.
 

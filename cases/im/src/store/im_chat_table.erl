@@ -34,8 +34,8 @@
 -type direction() :: #{accepted := seq(), delivered := seq(), kept := [message()]}.
 
 -type op() ::
-    %% -> {ok, Row}, with the incarnation that the row has if there is one
-    {open, im_plan:session(), pid(), inc()}
+    %% -> {ok, Row}, with the incarnation that the row has if there is one; where there is none and `none' is to be made -> none
+    {open, im_plan:session(), pid(), inc() | none}
     %% -> ok, also if that number is there already | {error, gap | full | no_session}
     | {append, im_plan:session(), owner(), From :: im_plan:client(), seq(), Body :: binary(), Meta :: term(), Delivered :: {seq(), seq()}}
     %% of both directions, which frees what is kept up to there -> ok | {error, no_session}
@@ -78,12 +78,12 @@ apply({delivered, Session, Owner, Delivered}, Table) ->
     change(Session, Owner, fun(Row) -> trimmed(Delivered, Row) end, Table);
 apply({finishing, Session, Owner, Finishing}, Table) ->
     change(Session, Owner, fun(Row) -> Row#row{finishing = Finishing} end, Table);
-apply({open, Session, Pid, NewInc}, {Rows, _} = Table) ->
-    Row = case Rows of
-              #{Session := #row{} = There} -> There#row{pid = Pid};
-              #{} -> #row{pid = Pid, inc = NewInc}
-          end,
-    {{ok, shown(Row)}, put(Session, Row, Table)};
+apply({open, Session, Pid, New}, {Rows, _} = Table) ->
+    case Rows of
+        #{Session := #row{} = There} -> opened(Session, There#row{pid = Pid}, Table);
+        #{} when New =:= none -> {none, unchanged};
+        #{} -> opened(Session, #row{pid = Pid, inc = New}, Table)
+    end;
 apply({remove, Session, Owner}, {Rows, Max}) ->
     case owned(Session, Owner, Rows) of
         #row{} -> {ok, {maps:remove(Session, Rows), Max}};
@@ -97,6 +97,8 @@ apply({peek, Session}, {Rows, _}) ->
     end;
 apply(count, {Rows, _}) ->
     {map_size(Rows), unchanged}.
+
+opened(Session, Row, Table) -> {{ok, shown(Row)}, put(Session, Row, Table)}.
 
 change(Session, Owner, Fun, {Rows, _} = Table) ->
     case owned(Session, Owner, Rows) of

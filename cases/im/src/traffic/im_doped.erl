@@ -5,7 +5,7 @@
 
 -behaviour(im_client).
 
--export([start_link/3, drained/1]).
+-export([start_link/3, heard/2]).
 -export([init/1, handle_im/2, handle_info/2, handle_call/2]).
 
 -export_type([options/0]).
@@ -32,10 +32,10 @@
 start_link(Name, {Routers, Client}, Options) ->
     im_client:start_link(Name, Routers, Client#{callback => {?MODULE, {Name, Options}}}).
 
-%% @doc All that is still open is told to the node as it is, and then this returns.
--spec drained(pid()) -> ok.
-drained(Pid) ->
-    try im_client:call(Pid, drained) of
+%% @doc It hears of that: it says no more, or all that is still open is told to the node as it is. Then this returns.
+-spec heard(stop | drained, pid()) -> ok.
+heard(Event, Pid) ->
+    try im_client:call(Pid, Event) of
         ok -> ok
     catch
         %% It has ended, which the node hears.
@@ -61,9 +61,9 @@ handle_info({im_doped, {log, Quota}}, State) -> {[], State#state{logger = Quota}
 handle_info({im_doped, Event}, State) -> handle_im(Event, State).
 
 %% @private
--spec handle_call(drained, #state{}) -> {ok, [im_client:action()], #state{}}.
-handle_call(drained, State0) ->
-    {Actions, State} = handle_im(drained, State0),
+-spec handle_call(stop | drained, #state{}) -> {ok, [im_client:action()], #state{}}.
+handle_call(Event, State0) ->
+    {Actions, State} = handle_im(Event, State0),
     {ok, Actions, State}.
 
 actions([Effect | Effects], Now, State) ->

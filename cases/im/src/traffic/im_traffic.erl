@@ -159,7 +159,7 @@ traffic(#run{options = #{mode := Mode, ms := Ms, ramp_ms := RampMs, login_ms := 
     Run3 = until(fun(#run{is_stopped = Stopped}) -> Stopped end, within(RampMs), Run2),
     Before = beginning(all('begin', Run3)),
     Begun = im_traffic_count:now_us(),
-    Run4 = until(fun(#run{is_stopped = Stopped}) -> Stopped end, within(Ms), Run3),
+    Run4 = logged(within(DrainMs), until(fun(#run{is_stopped = Stopped}) -> Stopped end, within(Ms), Run3)),
     After = all('end', Run4),
     Seconds = (im_traffic_count:now_us() - Begun) / 1000000,
     _ = all(stop, Run4),
@@ -343,6 +343,13 @@ finished(Deadline, Run) ->
 pause(Run) -> until(fun(_) -> false end, within(?POLL_MS), Run).
 
 are_out(#run{logged_out = Out, nodes = Nodes}) -> map_size(Out) =:= length(Nodes).
+
+%% Loggers begin when they hear of the measured time. Where their windows fit into it traffic goes on until
+%% they have them all.
+logged(Deadline, #run{options = #{ms := Ms, log := #{seconds := Seconds, trials := Trials}}} = Run) when 1000 * Seconds * Trials =< Ms ->
+    until(fun(#run{is_stopped = Stopped, windows = Windows, nodes = Nodes}) -> Stopped orelse length(Windows) =:= length(Nodes) end, Deadline, Run);
+logged(_Deadline, Run) ->
+    Run.
 
 %% A run that was stopped before its loggers had all their windows has no summary.
 windows(#{log := #{dir := Dir}} = Options, #run{windows = Windows, nodes = Nodes} = Run) when length(Windows) =:= length(Nodes) ->

@@ -167,13 +167,13 @@ handle_call(look, _From, State) ->
     {reply, look(State), State};
 handle_call(stop, _From, #state{pacer = Pacer} = State) ->
     _ = [exit(Pacer, kill) || is_pid(Pacer)],
-    {reply, #{}, to_all(stop, State#state{conversing = false})};
+    %% One that has not heard so would go on in a conversation that another one finishes.
+    {reply, #{}, heard_by_all(stop, State#state{conversing = false})};
 handle_call(finish, _From, State) ->
     {reply, #{}, to_all(finish, State)};
-handle_call(drained, _From, #state{clients = Clients} = State) ->
+handle_call(drained, _From, State) ->
     %% Each one's reports are here before its answer.
-    _ = [im_doped:drained(Pid) || Pid <- maps:keys(Clients)],
-    {reply, #{}, State};
+    {reply, #{}, heard_by_all(drained, State)};
 handle_call(logout, _From, #state{clients = Clients, present = Present} = State0) ->
     Now = wall_us(),
     Told = maps:fold(
@@ -208,6 +208,10 @@ look(#state{count = Count, numbers = Numbers, running = Running, slots = Slots, 
 
 to_all(Event, #state{clients = Clients} = State) ->
     _ = [Pid ! {im_doped, Event} || Pid <- maps:keys(Clients)],
+    State.
+
+heard_by_all(Event, #state{clients = Clients} = State) ->
+    ok = lists:foreach(fun(Pid) -> im_doped:heard(Event, Pid) end, maps:keys(Clients)),
     State.
 
 %% @private

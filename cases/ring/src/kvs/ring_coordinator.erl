@@ -19,6 +19,8 @@
     | overloaded
     | no_ring
     | not_started
+    %% The node has just begun, and does not know the others yet.
+    | starting
     %% Nobody well is left who has the keys of that partition.
     | {uncovered, ring_hash:partition()}.
 
@@ -37,7 +39,8 @@ run(Key, Copies, #{module := Module}, Begin) ->
     case ring_options:installed() of
         none -> {error, not_started};
         {#{copies := N} = Options, Running} ->
-            case ring_view:preflist(Key, N) of
+            case ring_view:is_begun() andalso ring_view:preflist(Key, N) of
+                false -> {error, starting};
                 none -> {error, no_ring};
                 {ok, Partition, Entries} ->
                     case counted(?ASKING, Options, Running) of
@@ -116,9 +119,10 @@ watched(Node, #{watched := Watched} = To) ->
 %% @doc Asks for all keys ({@link ring_coverage}): what each of those that were asked says, in any order.
 -spec spread(module(), Request :: term(), Ms :: pos_integer()) -> {ok, [Reply :: term()]} | {error, error()}.
 spread(Module, Request, Ms) ->
-    case {ring_options:installed(), ring_view:ring()} of
+    case {ring_options:installed(), ring_view:is_begun() andalso ring_view:ring()} of
         {none, _} -> {error, not_started};
         {_, none} -> {error, not_started};
+        {_, false} -> {error, starting};
         {{#{copies := N}, _}, {ok, Ring}} ->
             case ring_state:epoch(Ring) of
                 0 -> {error, no_ring};

@@ -8,7 +8,9 @@
 %% Promised: a value that was acknowledged is on W nodes, or on all that have a copy where these are fewer, and is there until somebody writes who has seen it. That holds as long as of these W nodes one is left that has it: with the store `dets' after any kill, with
 %% `ets' as long as they are not all killed before the others have it. A read with `seen' is not older than that. Each error has a sentence.
 %%
-%% Not promised: that a write with an error was not done; done again, it stands twice side by side. That a read without `seen' has the value of the last
+%% With `not_started', `starting', `no_ring' and `overloaded' nothing was done, and another node may be asked.
+%%
+%% Not promised: that a write with another error was not done; done again, it stands twice side by side. That a read without `seen' has the value of the last
 %% write: while nodes are lost their partitions are kept by others. That keys/0 has all keys while a copy that was lost is filled again. That a deleted key takes no place: a mark stays.
 -module(ring_kvs).
 -compile({no_auto_import, [get/1, put/2]}).
@@ -143,6 +145,7 @@ format_error(overloaded) -> "There are as many requests as there may be.";
 format_error(no_ring) -> "This node is in no ring.";
 format_error(no_store) -> "The partition cannot keep anything: its node's log says why.";
 format_error(not_started) -> "The ring does not run on this node.";
+format_error(starting) -> "The ring has just begun on this node, which does not know the others yet.";
 format_error({uncovered, Partition}) -> io_lib:format("No node that has the keys of partition ~b can be reached.", [Partition]);
 format_error({too_many_versions, N}) -> io_lib:format("~b values stand side by side, and no more may: read them, and write with the context.", [N]);
 format_error({bad_option, {Key, Value}}) -> io_lib:format("The option ~0tp cannot be ~0tP.", [Key, Value, 9]);

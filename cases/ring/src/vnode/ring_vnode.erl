@@ -45,8 +45,8 @@
 -callback drop(State :: term()) -> ok.
 -callback close(State :: term()) -> ok.
 
-%% Of one message of a handoff.
--define(PIECE, {200, 262144}).
+%% Of one message of a handoff: a command waits for no more than that.
+-define(PIECE, {20, 262144}).
 %% Commands that wait for the end of a handoff; one more is refused.
 -define(WAITING, 10_000).
 

@@ -226,7 +226,8 @@ export const TrafficView = ({ route }: { route: Route }) => {
     </div>
     <p class="flowing-said">{frame === undefined ? 'Waiting for the first frame…'
       : as === 'groups' ? <>{format.plural(film.names.length, 'node')}, {format.plural(frame.groups.length, 'group')}, {format.plural(edges.length, 'arc')} of the last second{frame.down.size > 0 && `, ${format.plural(frame.down.size, 'node')} down`}{frame.shares.size > 0 && `; on ${format.plural(frame.shares.size, 'node')} only a part of the time is traced`}{seen !== undefined && <>; <Name>{name(seen)}</Name>: {frame.groups.filter(({ nodes }) => nodes.includes(seen)).map(group => group.name).join(', ') || 'in no group'}</>}</>
-        : load === undefined ? 'Choose a node: its schedulers and mailboxes are looked at as long as somebody looks here.'
+        : load === undefined ? node !== '' && frame.down.has(film.names.indexOf(node)) ? <><Name>{node}</Name> is down.</>
+          : 'Choose a node: its schedulers and mailboxes are looked at as long as somebody looks here.'
           : as === 'queues' ? <>{format.plural(load.queues.length, 'scheduler')}, {format.count(load.queues.reduce((sum, n) => sum + n, 0))} waiting to run, {format.plural(load.migrations.reduce((sum, [, , n]) => sum + n, 0), 'migration')} in this frame</>
             : load.mailboxes.map(([box, n]) => `${box} ${format.count(n)}`).join(', ') || 'All mailboxes of registered processes are empty.'}</p>
     <canvas ref={canvas} class="flowing" role="img" aria-label={as === 'groups' ? 'Nodes by group, with arcs by traffic; the table below has the same' : as === 'queues' ? 'Run queues of a node' : 'Lengths of mailboxes'} onPointerMove={point} />
