@@ -92,6 +92,9 @@ new(Name, Args, #{address := Address, wrap := Wrap}) ->
         name => Name, host => inet:ntoa(Address), exec => {os:find_executable(Program), Before}, longnames => true, connection => standard_io, wait_boot => ?LATE_MS,
         args => ["-setcookie", ?COOKIE | Args], env => [{"ERL_LIBS", ""}, {"ERL_FLAGS", ""}, {"ERL_AFLAGS", ""}, {"ERL_ZFLAGS", ""}]
     }),
+    %% OTP starts what looks up hosts when a node first connects to another, if only to answer one that has gone: here it is there before
+    %% known/1 looks.
+    {ok, _} = call({Peer, Node}, inet, gethostbyname, ["localhost"]),
     {Peer, Node}.
 
 %% @doc The cookie of all of them.
