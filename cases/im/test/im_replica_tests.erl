@@ -33,13 +33,16 @@ kept(Options) ->
 
 %% Worlds in which something was lost, or hung, that had not been thought of.
 worlds_that_were_not_thought_of_test_() ->
-    [?_assertMatch({true, _}, kept(#{peers => 3, seed => Seed, faults => Faults, ms => ?MS, replication => acknowledged})) || {Seed, Faults} <- [
+    [?_assertMatch({true, _}, kept(#{peers => Peers, seed => Seed, faults => Faults, ms => ?MS, replication => acknowledged})) || {Peers, Seed, Faults} <- [
         %% beside a peer that had said nothing yet
-        {3735, [{169, {kill_node, replica}}, {491, {kill_node, replica}}, {1781, {kill_process, {peer, 2}}}, {2190, {kill_node, {peer, 6}}},
+        {3, 3735, [{169, {kill_node, replica}}, {491, {kill_node, replica}}, {1781, {kill_process, {peer, 2}}}, {2190, {kill_node, {peer, 6}}},
                 {2271, {kill_node, {peer, 4}}}, {3379, {kill_node, main}}, {4247, {kill_process, replica}}, {4443, {kill_node, replica}},
                 {4982, {kill_node, {peer, 6}}}, {5896, {stop, {peer, 1}, 2218}}, {5986, {kill_node, main}}, {6297, {kill_process, {peer, 2}}}]},
         %% the stopped one held another one for a main that was none any more
-        {2, [{133, {kill_node, main}}, {156, {stop, {peer, 3}, 5500}}]}
+        {3, 2, [{133, {kill_node, main}}, {156, {stop, {peer, 3}, 5500}}]},
+        %% one was stopped that had more than the last copy
+        {6, 3, [{1832, {stop, replica, 7808}}, {1724, {kill_process, replica}}, {4614, {kill_process, {peer, 3}}}, {157, {kill_process, main}},
+                {1793, {stop, main, 5500}}, {4338, {kill_node, main}}]}
     ]].
 
 after_cuts_there_is_one_main_with_a_replica_test_() ->

@@ -341,14 +341,17 @@ broken(Node, Others, #w{events = Events, monitors = Monitors} = W) ->
 
 observed(#w{stopped = Stopped} = W0) ->
     #w{pair = Pair} = W = copies(W0),
-    W#w{pair = [Of || {Node, _} = Of <- Pair, not is_map_key(Node, Stopped) orelse element(1, map_get(Node, Stopped)) =< ?SHORT_MS]}.
+    W#w{pair = [Of || {Node, _} = Of <- Pair, not is_as_lost(Node, Stopped)]}.
 
-%% The main of the highest epoch with a replica, or without a main those that have the same: two copies are whole.
-copies(#w{peers = Peers, pair = Pair} = W) ->
+is_as_lost(Node, Stopped) -> is_map_key(Node, Stopped) andalso element(1, map_get(Node, Stopped)) > ?SHORT_MS.
+
+%% The main of the highest epoch with a replica, or without a main those that have the same: two copies are whole. Who was
+%% copied to and counts as lost may have more, which was not answered: the copy that is left is another one.
+copies(#w{peers = Peers, pair = Pair, stopped = Stopped} = W) ->
     case lists:sort([{Epoch, {Node, Inc}, Replica} || {Node, {Inc, S}} <- maps:to_list(Peers), #{role := main, epoch := Epoch, replica := Replica} <- [im_replica:info(S)], Replica =/= none]) of
         [] when Pair =:= [] -> W#w{pair = lists:sublist([Of || {_, Of} <- lists:reverse(lists:sort(maps:to_list(W#w.mains)))], 1)};
         [] ->
-            Ranks = lists:reverse(lists:sort([{Rank, {Node, Inc}} || {Node, {Inc, S}} <- maps:to_list(Peers), #{rank := Rank} <- [im_replica:info(S)]])),
+            Ranks = lists:reverse(lists:sort([{Rank, {Node, Inc}} || {Node, {Inc, S}} <- maps:to_list(Peers), not is_as_lost(Node, Stopped), #{rank := Rank} <- [im_replica:info(S)]])),
             case {[Epoch || Epoch <- maps:keys(W#w.mains), {_, Inc} <- [map_get(Epoch, W#w.mains)], is_main(Inc, Peers)], Ranks} of
                 {[], [{{_, _} = Best, _} | _]} -> W#w{pair = [Of || {Rank, Of} <- Ranks, Rank =:= Best]};
                 _ -> W
