@@ -8,7 +8,7 @@
 %% way is missed, and counted.
 %%
 %% Of each node the last look is told, as what has changed since the look told before. A look of which nobody asked in
-%% time is overtaken, and counted. What was logged there is told all the same, the last 50 texts.
+%% time is overtaken, and counted. What was gained by then is told with the next one, and what was logged there, the last 50 texts.
 -module(atoll_watch_turns).
 
 -export([new/1, step/2, code/2, report/1, has_news/1]).
@@ -38,6 +38,8 @@
     state = unknown :: unknown | up | silent | down | refused,
     is_asked = no :: no | line(),
     last :: none | atoll_watch_agent:sample(),
+    %% The one that was told last, since which it gains.
+    before :: none | atoll_watch_agent:sample(),
     %% How it is set up, as it has said last.
     facts = none :: none | atoll_watch_agent_facts:facts(),
     %% What the last report said that is up.
@@ -79,17 +81,17 @@ step(again, #turns{nodes = Nodes, waiting = #{up := Up, other := Other} = Waitin
     Lost = [Node || {Node, #node{state = State, is_asked = no, last = #{}}} <- lists:sort(maps:to_list(Nodes)), State =:= silent orelse State =:= down],
     asking(Turns#turns{waiting = Waiting#{other := Other ++ ((Lost -- Other) -- Up)}});
 step({answered, Node, #{log := New} = Answer}, Turns) ->
-    {#node{last = Last, log = Untold, facts = Facts} = Was, Ended} = ended(Node, Turns),
+    {#node{before = Before, log = Untold, facts = Facts} = Was, Ended} = ended(Node, Turns),
     Sample = maps:without([log, facts], Answer),
     Log = lists:sublist(lists:reverse(New, Untold), ?LOG),
-    Look = {up, maps:remove(readings, Sample), atoll_watch_metric:readings(Last, Sample), atoll_watch_metric:rates(Last, Sample)},
+    Look = {up, maps:remove(readings, Sample), atoll_watch_metric:readings(Before, Sample), atoll_watch_metric:rates(Before, Sample)},
     asking(looked(Node, Was#node{state = up, last = Sample, log = Log, facts = atoll_watch_report:known(maps:get(facts, Answer, none), Facts)}, Look, Ended));
 step({failed, Node, Failure}, Turns) ->
     {Was, Ended} = ended(Node, Turns),
     {State, _} = Look = case Failure of {refused, Why} -> {refused, Why}; _ -> {Failure, none} end,
     asking(looked(Node, Was#node{state = State}, Look, Ended));
 step({give, Node, Lease, Before}, #turns{nodes = Nodes, waiting = #{other := Other} = Waiting} = Turns) ->
-    asking(Turns#turns{nodes = Nodes#{Node => #node{lease = Lease, last = Before}}, waiting = Waiting#{other := Other ++ [Node]}});
+    asking(Turns#turns{nodes = Nodes#{Node => #node{lease = Lease, last = Before, before = Before}}, waiting = Waiting#{other := Other ++ [Node]}});
 step({take, Node}, #turns{nodes = Nodes, waiting = Waiting, asked = Asked} = Turns) ->
     {#node{is_asked = IsAsked}, Others} = maps:take(Node, Nodes),
     {Asks, Left} = asking(Turns#turns{
@@ -152,12 +154,12 @@ report(#turns{nodes = Nodes, missed = Missed, overtaken = Overtaken} = Turns) ->
         Turns#turns{nodes = maps:merge(Nodes, maps:from_list([{Node, Is} || {Node, {_, Is}} <- News])), missed = 0, overtaken = 0}
     }.
 
-told(Node, #node{lease = Lease, look = {up, Sample, Readings, Rates}, told = Told, log = Log, facts = Facts} = Is) ->
+told(Node, #node{lease = Lease, last = Last, look = {up, Sample, Readings, Rates}, told = Told, log = Log, facts = Facts} = Is) ->
     {Readings0, Rates0, Facts0} = case Told of none -> {none, none, none}; _ -> Told end,
     {
         #{node => Node, lease => Lease, state => up, why => none, log => lists:reverse(Log), sample => Sample#{facts => atoll_watch_report:news(Facts, Facts0)},
           readings => atoll_watch_report:change(Readings0, Readings), rates => atoll_watch_report:change(Rates0, Rates)},
-        Is#node{look = none, told = {Readings, Rates, Facts}, log = []}
+        Is#node{look = none, before = Last, told = {Readings, Rates, Facts}, log = []}
     };
 told(Node, #node{lease = Lease, look = {State, Why}, log = Log} = Is) ->
     {#{node => Node, lease => Lease, state => State, why => Why, log => lists:reverse(Log)}, Is#node{look = none, log = []}}.

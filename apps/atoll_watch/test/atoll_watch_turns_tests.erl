@@ -128,6 +128,20 @@ a_look_that_nobody_asked_for_in_time_is_overtaken_and_counted_test() ->
     {_, Turns} = run(given([a]) ++ [{answered, a, sample(1, [{processes, 1}])}, tick, {answered, a, sample(1, [{processes, 2}])}], atoll_watch_turns:new(?AT_ONCE)),
     ?assertMatch({#{overtaken := 1, looks := [#{readings := {whole, #{processes := 2}}}]}, _}, atoll_watch_turns:report(Turns)).
 
+%% What it has gained is told since the look told before, so that nothing of it is lost.
+what_was_gained_at_a_look_that_is_overtaken_is_told_with_the_next_test() ->
+    Answered = fun(At, Reductions) -> {answered, a, #{at => At, life => 1, peers => [], readings => [{reductions, Reductions}], log => []}} end,
+    {_, Turns0} = run([{give, a, 1, none}, Answered(1000000, 100), tick], atoll_watch_turns:new(?AT_ONCE)),
+    {_, Turns1} = atoll_watch_turns:report(Turns0),
+    {_, Turns2} = run([Answered(2000000, 400), tick, Answered(3000000, 500), tick], Turns1),
+    {Report, Turns3} = atoll_watch_turns:report(Turns2),
+    ?assertMatch(#{overtaken := 1, looks := [#{rates := {#{reductions := 200.0}, []}}]}, Report),
+    {_, Turns4} = run([Answered(4000000, 600), tick, {failed, a, silent}, tick], Turns3),
+    {_, Turns5} = atoll_watch_turns:report(Turns4),
+    {_, Turns} = run([Answered(5000000, 900)], Turns5),
+    %% 200 a second again.
+    ?assertMatch({#{looks := [#{rates := {New, []}}]}, _} when map_size(New) =:= 0, atoll_watch_turns:report(Turns)).
+
 what_has_not_changed_is_not_told_again_test() ->
     Answered = fun(Processes) -> {answered, a, sample(1, [{processes, Processes}, {ports, 3}])} end,
     {_, First} = run(given([a]) ++ [Answered(1), tick], atoll_watch_turns:new(?AT_ONCE)),
