@@ -3,7 +3,8 @@
 %%
 %% PropEr draws from the random state of the process that calls it, if there is one. So a
 %% property is played again by the seed of the run. A failure carries that seed, the
-%% counterexample in its smallest form, and what PropEr said.
+%% counterexample, and what PropEr said. The counterexample is in its smallest form, if that is found
+%% within a minute: a test that ran out of time while it looked for it would show none at all.
 -module(atoll_prop).
 
 -export([tests/1, test/3, test/4, again/3, holds/3, holds/4]).
@@ -11,12 +12,13 @@
 
 -export_type([option/0]).
 
-%% PropEr's own options, such as `{max_size, 40}'.
--type option() :: term().
+%% How long the smallest form is looked for, or one of PropEr's own options, such as `{max_size, 40}'.
+-type option() :: {shrink_ms, non_neg_integer()} | term().
 
 %% So many seconds, for a machine on which much else runs.
 -define(FAST_S, 300).
 -define(DEEP_S, 3600).
+-define(SHRINK_MS, 60000).
 
 %% How much of what PropEr said goes into a failure.
 -define(SAID, 4000).
@@ -42,7 +44,7 @@ test(Title, Property, Deep, Options) ->
 -spec again(Title :: string() | atom(), proper:outer_test(), Counterexample :: [term()]) -> tuple().
 again(Title, Property, Counterexample) ->
     timed(Title, fun() ->
-        checked(Title, fun(Hear) -> proper:check(Property, Counterexample, Hear) orelse Counterexample end)
+        checked(Title, fun(Hear) -> seeded(Title, fun() -> proper:check(Property, Counterexample, Hear) end) orelse Counterexample end)
     end).
 
 timed(Title, Fun) ->
@@ -65,17 +67,39 @@ holds(Title, Property, Deep) ->
 -spec holds(Title :: string() | atom(), proper:outer_test(), Deep :: pos_integer(), [option()]) -> ok.
 holds(Title, Property, Deep, Options) ->
     checked(Title, fun(Hear) ->
-        proper:quickcheck(Property, Options ++ [{numtests, atoll_tier:tests(Deep)}, long_result | Hear])
+        Own = proplists:delete(shrink_ms, Options) ++ [{numtests, atoll_tier:tests(Deep)}, long_result | Hear],
+        case seeded(Title, fun() -> proper:quickcheck(Property, [noshrink | Own]) end) of
+            true -> true;
+            Found -> smallest(Title, Found, proplists:get_value(shrink_ms, Options, ?SHRINK_MS), fun() -> proper:quickcheck(Property, Own) end)
+        end
     end).
 
-checked(Title, Check) ->
+%% The same again by somebody else, who may be stopped.
+smallest(Title, Found, Ms, Again) ->
+    Self = self(),
+    {Pid, Ref} = spawn_monitor(fun() -> Self ! {self(), seeded(Title, Again)} end),
+    Smallest =
+        receive
+            {Pid, [_ | _] = Is} -> Is;
+            {Pid, _} -> Found;
+            {'DOWN', Ref, process, Pid, _} -> Found
+        after Ms -> Found
+        end,
+    true = demonitor(Ref, [flush]),
+    true = exit(Pid, kill),
+    Smallest.
+
+seeded(Title, Fun) ->
     _ = rand:seed(exsss, atoll_tier:seed(title(Title))),
-    Said = ets:new(said, [ordered_set, private]),
+    Handler = process_flag(error_handler, ?MODULE),
+    try Fun() after process_flag(error_handler, Handler) end.
+
+checked(Title, Check) ->
+    Said = ets:new(said, [ordered_set, public]),
     Hear = fun(Format, Arguments) ->
         true = ets:insert(Said, {erlang:unique_integer([monotonic]), io_lib:format(Format, Arguments)}),
         ok
     end,
-    Handler = process_flag(error_handler, ?MODULE),
     try Check([{on_output, Hear}, nocolors]) of
         true ->
             ok;
@@ -87,7 +111,6 @@ checked(Title, Check) ->
                 said => last(string:trim(unicode:characters_to_list(Text), leading, "."))
             }})
     after
-        _ = process_flag(error_handler, Handler),
         true = ets:delete(Said)
     end.
 

@@ -50,6 +50,16 @@ what_does_not_hold_is_told_with_the_seed_and_the_smallest_counterexample_test() 
             ?assertNotEqual(nomatch, string:find(Said, "Failed"))
     end.
 
+%% PropEr finds it at once, and then looks for ever.
+a_counterexample_whose_smallest_form_is_not_found_in_time_is_told_as_it_was_found_test() ->
+    Self = self(),
+    Fails = ?FORALL(X, non_neg_integer(), X < 5 orelse case self() of Self -> Self ! {found, X}, false; _ -> receive never -> true end end),
+    try with([{"SEED", "7"}, {"TIER", "fast"}], fun() -> atoll_prop:holds("slow", Fails, 1000, [{shrink_ms, 100}]) end) of
+        _ -> error(it_held)
+    catch
+        error:{does_not_hold, "slow", #{counterexample := [Found]}} -> ?assertEqual(Found, receive {found, X} -> X after 0 -> none end)
+    end.
+
 a_property_that_crashes_is_told_with_its_counterexample_test() ->
     Crashes = ?FORALL(X, non_neg_integer(), X < 5 orelse error(oops)),
     ?assertError(
