@@ -214,12 +214,9 @@ an_answer_is_judged_for_those_alone_whom_it_is_about_test() ->
             fun(N, S) -> watched(N, watch(b, {size, eq, N}), S) end, watched(r1, watch(a, ?COLOURED), new(Count + 1)), lists:seq(1, Count)
         )
     end,
-    Work = fun(State0) ->
-        {State, _} = do({timeout, check}, State0),
-        {reductions, Before} = process_info(self(), reductions),
-        _ = do({cast, {asked, [colour], {ok, red([a])}}}, State),
-        {reductions, After} = process_info(self(), reductions),
-        After - Before
+    Work = fun(Count) ->
+        Make = fun() -> {State, _} = do({timeout, check}, Many(Count)), State end,
+        atoll_test_cost:reductions(Make, fun(State) -> do({cast, {asked, [colour], {ok, red([a])}}}, State) end)
     end,
-    {Few, More} = {Work(Many(10)), Work(Many(5000))},
+    {Few, More} = {Work(10), Work(5000)},
     ?assert(More < 10 * Few + 1000, {Few, More}).

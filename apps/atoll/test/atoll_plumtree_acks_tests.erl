@@ -55,14 +55,14 @@ what_a_member_costs_does_not_grow_with_the_members_test_() ->
 
 what_a_member_costs_does_not_grow_with_the_members() ->
     Cost = fun(Count) ->
-        Members = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
-        {Gone, Acked} = {lists:sublist(Members, 1, 20), lists:sublist(Members, 21, 20)},
-        Waits = waits([all | lists:seq(41, 60)], Members),
-        {reductions, Before} = process_info(self(), reductions),
-        Left = lists:foldl(fun(N, W) -> element(2, atoll_plumtree_waits:gone(N, W)) end, Waits, Gone),
-        _ = lists:foldl(fun(N, W) -> element(2, atoll_plumtree_waits:acked({1, all}, [N], W)) end, Left, Acked),
-        {reductions, After} = process_info(self(), reductions),
-        After - Before
+        Make = fun() ->
+            Members = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
+            {lists:sublist(Members, 1, 20), lists:sublist(Members, 21, 20), waits([all | lists:seq(41, 60)], Members)}
+        end,
+        atoll_test_cost:reductions(Make, fun({Gone, Acked, Waits}) ->
+            Left = lists:foldl(fun(N, W) -> element(2, atoll_plumtree_waits:gone(N, W)) end, Waits, Gone),
+            lists:foldl(fun(N, W) -> element(2, atoll_plumtree_waits:acked({1, all}, [N], W)) end, Left, Acked)
+        end)
     end,
     {Few, Many} = {Cost(200), Cost(20000)},
     ?assert(Many < 5 * Few, {Few, Many}).

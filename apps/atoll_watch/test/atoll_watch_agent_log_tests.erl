@@ -51,23 +51,18 @@ a_formatter_of_the_user_is_not_called_test() ->
 -spec formatted(term()) -> no_return().
 formatted(_) -> error(called).
 
-%% By reductions, which do not know how busy the machine is: a hundred times as much costs no more.
+%% A hundred times as much costs no more.
 however_large_it_is_it_costs_the_same_test() ->
-    Events = fun(N) ->
-        Deep = lists:foldl(fun(_, Acc) -> {Acc, Acc} end, x, lists:seq(1, N div 1000)),
-        [{"~p", [lists:seq(1, N)]}, {"~ts", [lists:duplicate(N, $x)]}, {"~ts", [binary:copy(<<"x">>, N)]}, {report, maps:from_keys(lists:seq(1, N), v)}, {report, list_to_tuple(lists:seq(1, N))},
-         {"~w", [1 bsl N]}, {lists:duplicate(N, $x), []}, {string, lists:duplicate(N, "ab")}, {report, #{last_message => lists:seq(1, N), reason => [lists:seq(1, N)]}}, {"~p", [Deep]}]
-    end,
     [begin
-        ?assert(Large < 3 * Small + 100000, {Small, Large, element(1, Message)}),
-        ?assert(Large < 1000000, {Large, Message})
-     end || {{_, Small}, {Message, Large}} <- lists:zip([{E, cost(E)} || E <- Events(10000)], [{E, cost(E)} || E <- Events(100000)])].
+        [Small, Large] = [atoll_test_cost:reductions(fun() -> lists:nth(Nth, events(N)) end, fun(Message) -> text(Message) end) || N <- [10000, 100000]],
+        ?assert(Large < 3 * Small + 100000, {Nth, Small, Large}),
+        ?assert(Large < 1000000, {Nth, Large})
+     end || Nth <- lists:seq(1, length(events(1)))].
 
-cost(Message) ->
-    {reductions, Before} = process_info(self(), reductions),
-    _ = text(Message),
-    {reductions, After} = process_info(self(), reductions),
-    After - Before.
+events(N) ->
+    Deep = lists:foldl(fun(_, Acc) -> {Acc, Acc} end, x, lists:seq(1, N div 1000)),
+    [{"~p", [lists:seq(1, N)]}, {"~ts", [lists:duplicate(N, $x)]}, {"~ts", [binary:copy(<<"x">>, N)]}, {report, maps:from_keys(lists:seq(1, N), v)}, {report, list_to_tuple(lists:seq(1, N))},
+     {"~w", [1 bsl N]}, {lists:duplicate(N, $x), []}, {string, lists:duplicate(N, "ab")}, {report, #{last_message => lists:seq(1, N), reason => [lists:seq(1, N)]}}, {"~p", [Deep]}].
 
 %% The reason is told, however large what stands before it.
 each_part_has_its_share_test() ->
