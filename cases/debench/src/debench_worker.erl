@@ -23,13 +23,13 @@
     starts := counters:counters_ref()
 }.
 
-%% @doc Starts the worker with that number.
+%% @doc Starts the worker with that number. It is counted before it is there, as it may be killed at once.
 -spec start_link(pos_integer(), shared()) -> {ok, pid()}.
-start_link(Number, Shared) ->
+start_link(Number, #{starts := Starts} = Shared) ->
+    ok = counters:add(Starts, Number, 1),
     {ok, proc_lib:spawn_link(fun() -> start(Number, Shared) end)}.
 
 start(Number, #{weighted := Weighted, partners := Partners, seed := Seed, starts := Starts} = Shared) ->
-    ok = counters:add(Starts, Number, 1),
     Own = {Seed, node(), Number, counters:get(Starts, Number)},
     Choice = debench_choice:new(Weighted, {node(), Partners}, Own),
     Place = (maps:with([here, payload, delay_us], Shared))#{
