@@ -9,7 +9,7 @@
 
 %% Of the first heap, and of the largest one.
 -define(WORDS, 1000000).
--define(MAX_WORDS, 64000000).
+-define(MAX_WORDS, 16000000).
 
 %% @doc Of the second function, called with what the first one has made. That is made in the process in which it
 %% is used, as a term whose parts are the same ones would be far larger after it was sent.
@@ -21,9 +21,13 @@ reductions(Make, Fun, Words) ->
     Self = self(),
     {Pid, Ref} = spawn_opt(fun() -> Self ! {self(), counted(Make(), Fun)} end, [monitor, {min_heap_size, Words}]),
     receive
-        {Pid, {Reductions, uncollected}} -> true = demonitor(Ref, [flush]), Reductions;
-        {Pid, {_, collected}} when Words < ?MAX_WORDS -> true = demonitor(Ref, [flush]), reductions(Make, Fun, 4 * Words);
-        {Pid, {_, collected}} -> error({needs_more_words, Words});
+        {Pid, Counted} ->
+            true = demonitor(Ref, [flush]),
+            case Counted of
+                {Reductions, uncollected} -> Reductions;
+                {_, collected} when Words < ?MAX_WORDS -> reductions(Make, Fun, 4 * Words);
+                {_, collected} -> error({needs_more_words, Words})
+            end;
         {'DOWN', Ref, process, Pid, Reason} -> error(Reason)
     end.
 

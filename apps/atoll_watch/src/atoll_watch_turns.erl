@@ -37,8 +37,8 @@
     lease :: atoll_watch_shares:lease(),
     state = unknown :: unknown | up | silent | down | refused,
     is_asked = no :: no | line(),
+    %% Its last answer, and the one that was told last, since which it gains.
     last :: none | atoll_watch_agent:sample(),
-    %% The one that was told last, since which it gains.
     before :: none | atoll_watch_agent:sample(),
     %% How it is set up, as it has said last.
     facts = none :: none | atoll_watch_agent_facts:facts(),
