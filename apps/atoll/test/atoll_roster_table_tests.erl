@@ -27,15 +27,29 @@ properties_test_() ->
                 ?FORALL({A, B}, {entries(), entries()}, newer_is_enough(table(A), table(B)))},
             {"the live ones are counted, and the bounds hold",
                 ?FORALL({A, Members, Gone}, {entries(), choose(1, 4), choose(0, 3)}, keeps_bounds(A, Members, Gone))},
+            {"one that knows the same has the same, but for who comes next",
+                ?FORALL({A, Self}, {entries(), node_name()}, is_owned(A, Self))},
             {"the successors go once around all",
-                ?FORALL(A, entries(), goes_around(table(A)))},
+                ?FORALL(A, entries(), goes_around(?OWNER, table(A)))},
             {"each dead one falls to one of those that knew it, whoever has come since",
                 ?FORALL({Names, Of}, {shuffled(lists:seq(1, 20)), vector(20, oneof([old, dead, new]))}, are_divided(Names, Of))}
         ]
     ].
 
 entries() ->
-    list({oneof([n1, n2, n3, n4, n5, n6, n7]), {choose(1, 3), oneof([alive, left, dead])}}).
+    list({node_name(), {choose(1, 3), oneof([alive, left, dead])}}).
+
+node_name() -> oneof([n1, n2, n3, n4, n5, n6, n7]).
+
+is_owned(Entries, Self) ->
+    Own = {Self, {9, alive}},
+    Of = fun(Owner) -> put_all([Own | Entries], atoll_roster_table:new(Owner, 100, 100)) end,
+    Owned = atoll_roster_table:owned_by(Self, Of(?OWNER)),
+    Same = Of(Self),
+    all(Owned) =:= all(Same) andalso
+        atoll_roster_table:root(Owned) =:= atoll_roster_table:root(Same) andalso
+        atoll_roster_table:successors(Self, 1, Owned) =:= atoll_roster_table:successors(Self, 1, Same) andalso
+        goes_around(Self, Owned).
 
 table(Entries) -> put_all(Entries, atoll_roster_table:new(?OWNER, 100, 100)).
 
@@ -75,11 +89,13 @@ keeps_bounds(Entries, Members, MaxGone) ->
         Gone =:= length(all(Table)) - Alive andalso Gone =< MaxGone andalso
         atoll_roster_table:alive(Table) =:= [Node || {Node, _} <- live(Table)].
 
-goes_around(Table) ->
+%% From one that may be among them.
+goes_around(Owner, Table) ->
     Alive = atoll_roster_table:alive(Table),
-    Around = around(Table, ?OWNER, length(Alive)),
-    Alive =:= lists:sort(Around) andalso
-        Around =:= atoll_roster_table:successors(?OWNER, length(Alive) + 1, Table).
+    Others = lists:delete(Owner, Alive),
+    Around = around(Table, Owner, length(Others)),
+    Others =:= lists:sort(Around) andalso
+        Around =:= atoll_roster_table:successors(Owner, length(Alive) + 1, Table).
 
 around(_Table, _Node, 0) -> [];
 around(Table, Node, N) ->

@@ -18,6 +18,21 @@ a_new_member_is_up_test() ->
     ?assertEqual([{member_up, n1}], notices(Effects)),
     ?assertEqual([?ME, n1], atoll_roster:members(S)).
 
+what_a_node_knows_from_the_start_is_no_news_test() ->
+    Members = knows_all([?ME, n1, n2]),
+    {S, Effects} = atoll_roster:init(#{self => ?ME, incarnation => 1, seed => 1, members => Members, options => #{}}, 0),
+    ?assertEqual([], notices(Effects)),
+    ?assertEqual(lists:sort([?ME, n1, n2]), atoll_roster:members(S)),
+    ?assertEqual([{member_down, n1, dead}], notices(handle({cast, {dead, n1, 1}}, S))),
+    %% It tells of itself where that is not what all know.
+    {Later, _} = atoll_roster:init(#{self => ?ME, incarnation => 2, seed => 1, members => Members, options => #{}}, 0),
+    ?assertEqual(2, atoll_roster:life(?ME, Later)).
+
+knows_all(Nodes) ->
+    lists:foldl(
+        fun(Node, T) -> element(2, atoll_roster_table:put(Node, {1, alive}, T)) end, atoll_roster_table:new(n1, 100, 100), Nodes
+    ).
+
 a_member_that_ends_is_down_with_the_reason_test() ->
     ?assertEqual([{member_down, n1, left}], notices(news(a, [{n1, {1, left}}], knowing([n1])))),
     ?assertEqual([{member_down, n1, dead}], notices(handle({cast, {dead, n1, 1}}, knowing([n1])))).

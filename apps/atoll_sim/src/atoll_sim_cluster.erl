@@ -30,6 +30,9 @@
     broadcast => map() | off,
     discovery => map() | off,
     roster => map() | off,
+    %% Whether each node has all of them in its roster when it starts, as one has that has been up: it is not told
+    %% of them. To learn of each other takes 10,000 nodes most of the time that they are simulated.
+    full_rosters => boolean(),
     %% Whether groups and names run beside the overlay, and with them the directory.
     groups => on | off,
     directory => off | on | atoll_directory:options(),
@@ -65,7 +68,9 @@
 
 -type memory() ::
     %% The nodes that it knew; nothing; or nothing, and no contact but itself.
-    {remembered, [node()]} | fresh | alone.
+    {remembered, [node()]} | fresh | alone
+    %% All of the cluster, by its roster.
+    | {members, atoll_roster_table:table()}.
 
 -type error() :: atoll_options:error() | atoll_detector:error().
 
@@ -91,10 +96,11 @@
 %% How often a large heap is looked at.
 -define(LOOK_MS, 500).
 %% Words of the heap of a small world; and of that of a large one for each node, and for each that it
-%% knows by its roster.
+%% knows by its roster: what it was told of, or what all had in common when they began.
 -define(WORDS, 4000000).
 -define(NODE, 5000).
 -define(MEMBER, 6).
+-define(COMMON, 2).
 %% So many are chosen without sorting all.
 -define(FEW, 16).
 
@@ -108,6 +114,7 @@ defaults() ->
         seed => 1,
         contacts => 5,
         formed => listed,
+        full_rosters => false,
         groups => off,
         directory => off,
         told => true,
@@ -286,28 +293,45 @@ grow(#cluster{names = Names, options = #{settle_ms := SettleMs}} = Cluster) ->
 
 %% @doc Has these nodes, which have never run, start, contacts now and the others soon.
 -spec launch([node()], cluster()) -> cluster().
-launch(Nodes, #cluster{contacts = Contacts, rand = Rand0} = Cluster0) ->
-    Spread = spread(Nodes, Cluster0),
-    Start = starter(Cluster0),
-    Now = now(Cluster0),
+launch(Nodes, #cluster{contacts = Contacts, rand = Rand0} = Cluster) ->
+    Spread = spread(Nodes, Cluster),
+    Now = now(Cluster),
     IsContact = maps:from_keys(Contacts, []),
     {First, Others} = lists:partition(fun(Node) -> is_map_key(Node, IsContact) end, Nodes),
-    Started = lists:foldl(fun(Node, Cluster) -> start(Node, fresh, Cluster) end, Cluster0, First),
-    {Launched, Rand} = lists:foldl(
-        fun(Node, {Cluster, R0}) ->
+    {Later, Rand} = lists:mapfoldl(
+        fun(Node, R0) ->
             {Ms, R} = rand:uniform_s(Spread, R0),
-            {at(Now + Ms, fun(World) -> start_late(Node, Start, World) end, Cluster), R}
+            {{Node, Now + Ms}, R}
         end,
-        {Started, Rand0},
+        Rand0,
         Others
     ),
-    Launched#cluster{rand = Rand}.
+    Memory = memory([{Node, Now} || Node <- First] ++ Later, Cluster),
+    Beginning = beginning(Cluster),
+    Started = lists:foldl(fun(Node, C) -> start(Node, Memory, C) end, Cluster#cluster{rand = Rand}, First),
+    lists:foldl(
+        fun({Node, Ms}, C) -> at(Ms, fun(World) -> start_late(Node, Memory, Beginning, World) end, C) end, Started, Later
+    ).
+
+memory(Starts, #cluster{options = #{full_rosters := true, roster := #{} = Given}}) ->
+    #{max_members := MaxMembers, max_gone := MaxGone} = complete(atoll_roster, Given),
+    {members,
+        lists:foldl(
+            fun({Node, Ms}, Table0) ->
+                {_, Table} = atoll_roster_table:put(Node, {atoll_sim_world:life_from(Ms), alive}, Table0),
+                Table
+            end,
+            atoll_roster_table:new(element(1, hd(Starts)), MaxMembers, MaxGone),
+            Starts
+        )};
+memory(_Starts, _Cluster) ->
+    fresh.
 
 %% Somebody may have started it meanwhile.
-start_late(Node, Start, World) ->
+start_late(Node, Memory, Beginning, World) ->
     case atoll_sim_world:has_started(Node, World) of
         true -> World;
-        false -> Start(Node, World)
+        false -> start(Node, Memory, Beginning, World)
     end.
 
 spread(Nodes, #cluster{options = #{starts_per_s := PerSecond}}) ->
@@ -352,6 +376,7 @@ start(Name, Memory, {Told, Formed, Contacts}, World) ->
 
 remember(fresh, _Name, Config) -> Config;
 remember({remembered, Nodes}, _Name, #{overlay := Overlay} = Config) -> Config#{overlay := Overlay#{remembered => Nodes}};
+remember({members, Members}, _Name, #{overlay := Overlay} = Config) -> Config#{overlay := Overlay#{members => Members}};
 remember(alone, Name, #{overlay := Overlay} = Config) -> Config#{overlay := Overlay#{contacts => [Name]}}.
 
 %% @doc From now on the source of contacts lists these: each node hears of them when it reads
@@ -385,7 +410,8 @@ isolated(Fun) ->
 %% @doc The same for a cluster of these options. The heap of a large one is sized by it, what is not used
 %% any more is always looked for in all of it, and it is kept from growing for no reason: a heap of generations
 %% takes three times as much for a while each time that an old one is begun, and keeps what is not used.
--spec isolated(fun(() -> Result), #{nodes => pos_integer(), roster => map() | off, atom() => term()}) -> Result.
+-spec isolated(fun(() -> Result), #{nodes => pos_integer(), roster => map() | off, full_rosters => boolean(), atom() => term()}) ->
+    Result.
 isolated(Fun, Options) ->
     Caller = self(),
     Tag = make_ref(),
@@ -419,6 +445,7 @@ heap(_Few) -> [{min_heap_size, ?WORDS}, {fullsweep_after, 50}].
 
 %% Some three times what they take.
 words(#{nodes := Nodes, roster := off}) -> Nodes * ?NODE;
+words(#{nodes := Nodes, full_rosters := true}) -> Nodes * (?NODE + Nodes * ?COMMON);
 words(#{nodes := Nodes}) -> Nodes * (?NODE + Nodes * ?MEMBER);
 words(#{}) -> 0.
 

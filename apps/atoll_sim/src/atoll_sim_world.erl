@@ -52,7 +52,7 @@
 
 -export([new/1, start/2, start/3, kill/2, pause/2, stall/2, resume/2, slow/3, set/2]).
 -export([cast/3, cast/4, call/3, call/4, run/2, at/3, compact/1]).
--export([now/1, nodes/1, alive/1, status/2, has_started/2, state/2, state/3, has_room/3, local/2, update_local/3, incarnation/2, links/2, counters/1, delay/3]).
+-export([now/1, nodes/1, alive/1, status/2, has_started/2, life_from/1, state/2, state/3, has_room/3, local/2, update_local/3, incarnation/2, links/2, counters/1, delay/3]).
 -export([watched/1, watch/2, note/3]).
 
 -export_type([world/0, options/0, status/0, sight/0, watcher/0, room/0, local/0]).
@@ -245,8 +245,7 @@ start(Name, World) ->
 start(Name, Change, #world{now = Now, rules = Rules} = World) ->
     #rules{first = First, is_single = IsSingle, config = Config, seed = WorldSeed, link = Link, wiring = Wiring} = Rules,
     dead = status(Name, World),
-    %% As on a real node, where it is made of the clock at the start.
-    Incarnation = Now + 1,
+    Incarnation = life_from(Now),
     Seed = erlang:phash2({WorldSeed, Name, Incarnation}),
     Given = Change(Config(Name, Incarnation, Seed)),
     Configs =
@@ -264,6 +263,10 @@ start(Name, Change, #world{now = Now, rules = Rules} = World) ->
     All = Configs#{?LINK => #{self => Name, seed => erlang:phash2({link, Seed}), options => Link}},
     Opened = lists:foldl(fun(Room, W) -> open(Room, Name, All, W) end, Started, Rules#rules.rooms),
     soon(Events, find(Name, Opened), Opened).
+
+%% @doc The incarnation of a node that starts then: as on a real one, where it is made of the clock at the start.
+-spec life_from(Ms :: integer()) -> pos_integer().
+life_from(Ms) -> Ms + 1.
 
 open(Room, Name, Configs, #world{now = Now, rules = #rules{modules = Modules}} = World) ->
     case Configs of

@@ -39,6 +39,7 @@ a_wrong_command_line_has_its_sentence_test_() ->
         {["sim", "overlay", "--strategy", lists:duplicate(300, $a)],
          "--strategy must be one of cliques, hyparview, mesh, scamp, star, static, or a module that is one, "
          "in the directory of --code, not \"" ++ lists:duplicate(300, $a) ++ "\""},
+        {["sim", "overlay", "--roster", "whole"], "--roster must be one of on, full, off, not \"whole\""},
         {["sim", "overlay", "--code", "no/such/directory"],
          "--code must be a directory, not \"no/such/directory\""},
         {["sim", "overlay", "--option", "xbot"], "--option must be KEY=VALUE, such as xbot=true, not \"xbot\""},
@@ -83,6 +84,7 @@ a_latency_is_read_test_() ->
 the_line_that_repeats_a_run_asks_for_the_same_test_() ->
     [{Line, ?_assertEqual(Line, again(Line))}
      || Line <- ["atoll sim overlay --strategy hyparview --nodes 1000 --kill 0.5 --seed 1",
+                 "atoll sim overlay --strategy hyparview --nodes 1000 --roster full --kill 0.5 --spare nobody --seed 1",
                  "atoll sim overlay --strategy hyparview --nodes 300 --contacts 3 --kill 0.25 --seed 7",
                  "atoll sim overlay --strategy hyparview --option xbot=true --option active_max=6 --nodes 10 "
                  "--latency lognormal:20:0.5 --settle 1000 --kill 0.0 --seed 0"]].

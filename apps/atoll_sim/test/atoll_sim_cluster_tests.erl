@@ -23,6 +23,7 @@ only_the_number_of_nodes_must_be_told_test() ->
             roster => #{},
             groups => off,
             directory => off,
+            full_rosters => false,
             told => true,
             seed => 1,
             contacts => 5,
@@ -106,6 +107,31 @@ a_grown_cluster_has_started_and_settled_test() ->
     ?assertEqual(32000, atoll_sim_cluster:now(Cluster)),
     ?assertEqual(1.0, atoll_sim_graph:connected(neighbours(Cluster))),
     ?assertEqual(names(Cluster), [Node || {Node, _} <- neighbours(Cluster)]).
+
+%% What each would have heard of in the end is there from the start, so nothing is told.
+with_full_rosters_all_know_each_other_at_once_test() ->
+    Options = #{nodes => 30, settle_ms => 30000, starts_per_s => 10, messages => true, watch => {fun told_members/4, 0}},
+    [{HeardOf, Learned}, {HeardOf, Full}] = [
+        {[atoll_overlay_core:members(atoll_sim_cluster:overlay(Node, C)) || Node <- names(C)], atoll_sim_cluster:watched(C)}
+     || Whether <- [false, true], C <- [grown(Options#{full_rosters => Whether})]
+    ],
+    ?assert(Learned >= 30 * 29),
+    ?assertEqual(0, Full),
+    ?assertEqual([names(new(Options))], lists:usort(HeardOf)).
+
+told_members(_Now, _Node, {notice, {member_up, _}}, N) -> N + 1;
+told_members(_Now, _Node, {sent, _To, {_, _, roster, {Kind, _}}}, N) when Kind =:= news; Kind =:= entries; Kind =:= buckets -> N + 1;
+told_members(_Now, _Node, _Sight, N) -> N.
+
+who_has_all_in_its_roster_hears_of_their_ends_test() ->
+    Cluster = grown(#{nodes => 20, full_rosters => true}),
+    [Dead | Others] = lists:reverse(names(Cluster)),
+    Killed = atoll_sim_cluster:update(fun(W) -> atoll_sim_world:kill(Dead, W) end, Cluster),
+    Later = atoll_sim_cluster:wait(20000, Killed),
+    ?assertEqual(
+        [lists:sort(Others)],
+        lists:usort([atoll_overlay_core:members(atoll_sim_cluster:overlay(Node, Later)) || Node <- Others])
+    ).
 
 another_seed_is_another_beginning_test() ->
     Graph = fun(Seed) -> neighbours(grown(#{nodes => 20, seed => Seed, settle_ms => 5000})) end,

@@ -63,6 +63,8 @@
     remembered => [node()],
     %% What this node says of itself to all.
     meta => map(),
+    %% What the roster knows when it starts, see atoll_roster:config().
+    members => atoll_roster_table:table(),
     %% Whether it is to stay outside until it is told to join.
     left => boolean(),
     %% The options of each part that differ from its defaults; `off' without the part.
@@ -170,7 +172,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, strategy := {Modu
         {discovery, contacts(Contacts, maps:get(discovery, Config, #{}))},
         {roster, maps:get(roster, Config, #{})}
     ],
-    PartBase = Base#{meta => maps:get(meta, Config, #{})},
+    PartBase = maps:merge(Base, maps:with([meta, members], Config)),
     {Begun, Acc} = lists:foldl(
         fun
             ({_Part, off}, Done) ->

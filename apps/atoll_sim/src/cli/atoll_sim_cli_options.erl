@@ -29,8 +29,8 @@ shared() ->
           help => "nodes that all others know from the start (5 unless told, or all if fewer)"},
         #{name => latency, value => "L", default => "uniform:1:20", read => latency(),
           help => "constant:MS, uniform:MIN:MAX, exponential:MEAN, lognormal:MEDIAN:SIGMA, regions"},
-        #{name => roster, value => "on|off", default => "on", read => atoll_cli_read:one_of([on, off]),
-          help => "whether every node knows all members, which takes a table of all on each"},
+        #{name => roster, value => "on|full|off", default => "on", read => atoll_cli_read:one_of([on, full, off]),
+          help => "whether every node knows all members, which takes a table of all on each; full: already when it starts"},
         #{name => settle, value => "MS", default => "60000", read => atoll_cli_read:whole(0, ?MAX_MS),
           help => "how long the cluster has to settle when all nodes have started"}
     ].
@@ -82,8 +82,7 @@ cluster(#{nodes := Nodes, contacts := Contacts}) when Contacts > Nodes ->
 cluster(#{strategy := Typed, option := Settings, nodes := Nodes, settle := SettleMs, roster := Roster} = Values) ->
     case atoll_sim_cli_strategy:read("--strategy", Typed, Settings, Values) of
         {ok, {Strategy, _Module, Options}} ->
-            Off = maps:from_list([{roster, off} || Roster =:= off]),
-            Cluster = maps:merge(maps:with([nodes, latency, seed], Values), Off),
+            Cluster = maps:merge(maps:with([nodes, latency, seed], Values), roster(Roster)),
             {ok, Cluster#{
                 strategy => Strategy,
                 options => Options,
@@ -93,6 +92,10 @@ cluster(#{strategy := Typed, option := Settings, nodes := Nodes, settle := Settl
         {error, _} = Error ->
             Error
     end.
+
+roster(on) -> #{};
+roster(full) -> #{full_rosters => true};
+roster(off) -> #{roster => off}.
 
 %% @doc The command line that repeats a run. What is as it is unless told is left
 %% out of the cluster's finer points, and a trace is none of the run's.

@@ -75,6 +75,8 @@
     seed := integer(),
     %% What it says of itself; nothing if that is missing.
     meta => map(),
+    %% What it knows when it starts, and does not tell of: so begin simulations of clusters that have been up.
+    members => atoll_roster_table:table(),
     %% Those that differ from the defaults.
     options := options()
 }.
@@ -212,12 +214,17 @@ options() ->
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
 init(#{self := Self, incarnation := Life, seed := Seed, options := Given} = Config, _Now) ->
     {ok, #{max_members := MaxMembers, max_gone := MaxGone} = Options} = atoll_options:complete(?MODULE, Given),
+    Table =
+        case Config of
+            #{members := Known} -> atoll_roster_table:owned_by(Self, Known);
+            #{} -> atoll_roster_table:new(Self, MaxMembers, MaxGone)
+        end,
     State = #state{
         self = Self,
         life = Life,
         options = Options,
         rand = atoll_random:seed(Seed),
-        table = atoll_roster_table:new(Self, MaxMembers, MaxGone)
+        table = Table
     },
     done(audit_later(exchange_later(say(maps:get(meta, Config, #{}), own(alive, State))))).
 

@@ -23,7 +23,7 @@
 %% '''
 -module(atoll_roster_table).
 
--export([new/3, put/3, wins/2, entry/2, alive/1, dead/1, successors/3, dead_after/2]).
+-export([new/3, owned_by/2, put/3, wins/2, entry/2, alive/1, dead/1, successors/3, dead_after/2]).
 -export([root/1, hashes/1, differing/2, bucket/2, newer/3, counts/1]).
 
 -export_type([table/0, entry/0, life/0, status/0]).
@@ -70,6 +70,11 @@
 -spec new(node(), pos_integer(), non_neg_integer()) -> table().
 new(Owner, MaxMembers, MaxGone) ->
     #table{owner = Owner, max_members = MaxMembers, max_gone = MaxGone}.
+
+%% @doc The table of another node that knows the same.
+-spec owned_by(node(), table()) -> table().
+owned_by(Owner, Table) ->
+    Table#table{owner = Owner, next = next(Owner, Table)}.
 
 %% @doc Of two entries of one node the one that counts.
 -spec wins(entry(), entry()) -> entry().
