@@ -93,8 +93,6 @@
 -define(CLIQUE, 8).
 %% How often what nodes have in common is looked for.
 -define(COMPACT_MS, 10000).
-%% How often a large heap is looked at.
--define(LOOK_MS, 500).
 %% Words of the heap of a small world; and of that of a large one for each node, and for each that it
 %% knows by its roster: what it was told of, or what all had in common when they began.
 -define(WORDS, 4000000).
@@ -407,9 +405,9 @@ read_source(Name, Listed, World) -> atoll_sim_world:cast(Name, {contacts, Listed
 isolated(Fun) ->
     isolated(Fun, #{}).
 
-%% @doc The same for a cluster of these options. The heap of a large one is sized by it, what is not used
-%% any more is always looked for in all of it, and it is kept from growing for no reason: a heap of generations
-%% takes three times as much for a while each time that an old one is begun, and keeps what is not used.
+%% @doc The same for a cluster of these options. The heap of a large one is sized by it, and what is not used
+%% any more is always looked for in all of it: a heap of generations takes three times as much for a while each time
+%% that an old one is begun, and keeps what is not used.
 -spec isolated(fun(() -> Result), #{nodes => pos_integer(), roster => map() | off, full_rosters => boolean(), atom() => term()}) ->
     Result.
 isolated(Fun, Options) ->
@@ -419,7 +417,7 @@ isolated(Fun, Options) ->
         fun() ->
             Worker = self(),
             %% A caller that is gone needs no result.
-            _ = spawn(fun() -> guard(Caller, Worker, words(Options)) end),
+            _ = spawn(fun() -> guard(Caller, Worker) end),
             Outcome =
                 try
                     {returned, Fun()}
@@ -452,28 +450,13 @@ words(#{}) -> 0.
 outcome({returned, Result}) -> Result;
 outcome({raised, Class, Reason, Stack}) -> erlang:raise(Class, Reason, Stack).
 
-guard(Caller, Worker, Words) ->
+guard(Caller, Worker) ->
     CallerRef = erlang:monitor(process, Caller),
     WorkerRef = erlang:monitor(process, Worker),
-    watch_heap(CallerRef, WorkerRef, Worker, Words).
-
-%% The VM makes a heap larger by a fifth nearly each time that it collects one, until it is more than four times
-%% what lives in it.
-watch_heap(CallerRef, WorkerRef, Worker, Words) ->
     receive
         {'DOWN', CallerRef, _, _, _} -> exit(Worker, kill);
         {'DOWN', WorkerRef, _, _, _} -> ok
-    after look_ms(Words) ->
-        _ =
-            case process_info(Worker, total_heap_size) of
-                {_, Size} when Size > Words + Words div 3 -> erlang:garbage_collect(Worker);
-                _ -> true
-            end,
-        watch_heap(CallerRef, WorkerRef, Worker, Words)
     end.
-
-look_ms(Words) when Words > ?WORDS -> ?LOOK_MS;
-look_ms(_Few) -> infinity.
 
 %% @doc Lets it run until then.
 -spec run(Until :: integer(), cluster()) -> cluster().

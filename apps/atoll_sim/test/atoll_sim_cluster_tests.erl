@@ -322,23 +322,6 @@ a_large_world_has_a_heap_of_its_size_that_is_collected_whole_test() ->
     ?assert(Small < Large),
     ?assert(Small < Rosters).
 
-%% Nothing else collects it while the process waits.
-a_large_heap_that_has_grown_is_made_smaller_test_() ->
-    {timeout, 60, fun() ->
-        Size = fun() -> element(2, process_info(self(), total_heap_size)) end,
-        {Begin, Grown} = atoll_sim_cluster:isolated(
-            fun() ->
-                Given = Size(),
-                _ = length(lists:seq(1, 6000000)),
-                Before = Size(),
-                ok = atoll_cli_os:await(fun() -> Size() < Before end, 30000),
-                {Given, Before}
-            end,
-            #{nodes => 1000, roster => off}
-        ),
-        ?assert(Grown > Begin)
-    end}.
-
 who_is_killed_while_isolated_is_no_result_test() ->
     ?assertExit(killed, atoll_sim_cluster:isolated(fun() -> exit(self(), kill) end)).
 
