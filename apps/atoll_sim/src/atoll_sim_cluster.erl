@@ -94,11 +94,10 @@
 %% How often what nodes have in common is looked for.
 -define(COMPACT_MS, 10000).
 %% Words of the heap of a small world; and of that of a large one for each node, and for each that it
-%% knows by its roster: what it was told of, or what all had in common when they began.
+%% knows by its roster.
 -define(WORDS, 4000000).
 -define(NODE, 5000).
 -define(MEMBER, 6).
--define(COMMON, 2).
 %% So many are chosen without sorting all.
 -define(FEW, 16).
 
@@ -408,8 +407,7 @@ isolated(Fun) ->
 %% @doc The same for a cluster of these options. The heap of a large one is sized by it, and what is not used
 %% any more is always looked for in all of it: a heap of generations takes three times as much for a while each time
 %% that an old one is begun, and keeps what is not used.
--spec isolated(fun(() -> Result), #{nodes => pos_integer(), roster => map() | off, full_rosters => boolean(), atom() => term()}) ->
-    Result.
+-spec isolated(fun(() -> Result), #{nodes => pos_integer(), roster => map() | off, atom() => term()}) -> Result.
 isolated(Fun, Options) ->
     Caller = self(),
     Tag = make_ref(),
@@ -443,7 +441,6 @@ heap(_Few) -> [{min_heap_size, ?WORDS}, {fullsweep_after, 50}].
 
 %% Some three times what they take.
 words(#{nodes := Nodes, roster := off}) -> Nodes * ?NODE;
-words(#{nodes := Nodes, full_rosters := true}) -> Nodes * (?NODE + Nodes * ?COMMON);
 words(#{nodes := Nodes}) -> Nodes * (?NODE + Nodes * ?MEMBER);
 words(#{}) -> 0.
 

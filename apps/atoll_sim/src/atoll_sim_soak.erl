@@ -10,8 +10,8 @@
 -define(MAX_BYTES, (4 * ?GIB)).
 %% Where each node has a table of all, or there are ten times as many.
 -define(MAX_BYTES_LARGE, (16 * ?GIB)).
-%% What one of the former takes.
--define(MAX_BYTES_FULL, (6 * ?GIB)).
+%% What one of the former takes, or 10,000 nodes with trees of ten senders.
+-define(MAX_BYTES_FULL, (8 * ?GIB)).
 -define(GIB, (1024 * 1024 * 1024)).
 %% They take several gigabytes, and longer than all others together.
 -define(BY_NAME, [deaths, large]).
@@ -79,7 +79,7 @@ goals(Seeds) ->
         {deaths, #{bytes => ?MAX_BYTES_FULL}, [fun() -> deaths(Seed) end || Seed <- lists:seq(1, Seeds)]},
         {large, alone, [fun large/0]},
         {storms, alone, [fun() -> storms(Seeds * 100) end]},
-        {broadcast, #{bytes => ?MAX_BYTES}, [
+        {broadcast, #{bytes => ?MAX_BYTES_FULL}, [
             fun() -> broadcast(Senders, Churn) end
          || {Senders, Churn} <- [{10, 0.0}, {1, 0.0}, {1, 0.01}]
         ]},
