@@ -75,7 +75,8 @@
 -type error() :: atoll_options:error() | atoll_detector:error().
 
 -record(cluster, {
-    world :: atoll_sim_world:world(),
+    %% None while it runs.
+    world :: atoll_sim_world:world() | none,
     names :: [node(), ...],
     contacts :: [node()],
     %% What the source of contacts says now.
@@ -457,14 +458,18 @@ guard(Caller, Worker) ->
 
 %% @doc Lets it run until then.
 -spec run(Until :: integer(), cluster()) -> cluster().
-run(Until, #cluster{world = World, options = #{progress := Progress, roster := Roster}} = Cluster) ->
-    Now = atoll_sim_world:now(World),
+run(Until, #cluster{world = World} = Cluster) ->
+    %% Whoever holds the world that it was holds twice as much while it changes.
+    run(Until, World, Cluster#cluster{world = none}).
+
+run(Until, World0, #cluster{options = #{progress := Progress, roster := Roster}} = Cluster) ->
+    Now = atoll_sim_world:now(World0),
     Next = min(Until, (Now div 1000 + 1) * 1000),
-    Later = Cluster#cluster{world = compact(Next, Roster, atoll_sim_world:run(Next, World))},
+    World = compact(Next, Roster, atoll_sim_world:run(Next, World0)),
     _ = Progress(Next),
     case Next < Until of
-        true -> run(Until, Later);
-        false -> Later
+        true -> run(Until, World, Cluster);
+        false -> Cluster#cluster{world = World}
     end.
 
 %% It is the tables of all members that are worth it.
@@ -505,6 +510,7 @@ watched(#cluster{world = World}) -> atoll_sim_world:watched(World).
 
 %% @doc The world as it is.
 -spec world(cluster()) -> atoll_sim_world:world().
+world(#cluster{world = none}) -> error(running);
 world(#cluster{world = World}) -> World.
 
 %% @doc Its virtual time.

@@ -84,7 +84,11 @@ strikes(Shares, Spared, Cluster) ->
         connected_before => atoll_sim_graph:connected(atoll_sim_cluster:neighbours(Before)),
         messages_per_node_per_s => (Sent1 - Sent0) * 1000 / ?PERIOD_MS / length(atoll_sim_cluster:names(Before))
     },
-    [maps:merge(Common, killed(Share, Spared, Before)) || Share <- Shares].
+    [maps:merge(Common, Result) || Result <- killed_each(Shares, Spared, Before)].
+
+%% The last one has no need of what was before.
+killed_each([Share], Spared, Before) -> [killed(Share, Spared, Before)];
+killed_each([Share | Shares], Spared, Before) -> [killed(Share, Spared, Before) | killed_each(Shares, Spared, Before)].
 
 killed(Share, Spared, Before) ->
     Names = atoll_sim_cluster:names(Before),

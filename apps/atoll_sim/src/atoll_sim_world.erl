@@ -265,8 +265,8 @@ start(Name, Change, #world{now = Now, rules = Rules} = World) ->
     soon(Events, find(Name, Opened), Opened).
 
 %% @doc The incarnation of a node that starts then: as on a real one, where it is made of the clock at the start.
--spec life_from(Ms :: integer()) -> pos_integer().
-life_from(Ms) -> Ms + 1.
+-spec life_from(Ms :: non_neg_integer()) -> pos_integer().
+life_from(Ms) when is_integer(Ms), Ms >= 0 -> Ms + 1.
 
 open(Room, Name, Configs, #world{now = Now, rules = #rules{modules = Modules}} = World) ->
     case Configs of
