@@ -263,7 +263,7 @@ about_what(_) -> overlay.
 %% The cluster
 
 defaults() ->
-    Cluster = maps:without([starts_per_s, settle_ms, progress, told], atoll_sim_cluster:defaults()),
+    Cluster = maps:without([starts_per_s, settle_ms, progress, told, full_rosters], atoll_sim_cluster:defaults()),
     Cluster#{nodes => 100, groups => on, start => all, loss => 0.0, duplicate => 0.0}.
 
 cluster(Given) when is_map(Given) ->
