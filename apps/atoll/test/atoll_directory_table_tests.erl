@@ -115,8 +115,18 @@ keeps_bounds(Entries, MaxPlaces, MaxGone) ->
     Table = put_all(Entries, atoll_directory_table:new(?OWNER, #{max_places => MaxPlaces, max_gone => MaxGone})),
     #{places := Places, gone := Gone} = atoll_directory_table:counts(Table),
     Own = [Entry || {?OWNER, Entry} <- Entries],
-    Places =< MaxPlaces + 1 andalso Gone =< MaxGone andalso
+    Places =< MaxPlaces + 1 andalso Gone =< max(MaxGone, MaxPlaces + 1) andalso
         (Own =:= [] orelse atoll_directory_table:entry(?OWNER, Table) =/= unknown).
+
+%% One that is forgotten too soon is news again, from whoever has not heard of it.
+as_many_gone_are_remembered_as_there_were_places_at_once_test() ->
+    Empty = atoll_directory_table:new(?OWNER, #{max_places => 100, max_gone => 2}),
+    Nodes = everybody() -- [?OWNER],
+    Places = put_all([{N, {1, {[red], all, []}}} || N <- Nodes], Empty),
+    Gone = put_all([{N, {2, gone}} || N <- Nodes], Places),
+    ?assertEqual([{N, {2, gone}} || N <- lists:sort(Nodes)], lists:sort(known(Gone))),
+    Count = length(Nodes),
+    ?assertMatch(#{gone := Count, forgotten := 1}, atoll_directory_table:counts(put_all([{another, {1, gone}}], Gone))).
 
 %% The promise is a hundred bytes for each of ten thousand nodes, all tables and lists counted as if
 %% nothing were shared.

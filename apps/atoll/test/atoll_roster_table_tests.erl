@@ -86,7 +86,7 @@ keeps_bounds(Entries, Members, MaxGone) ->
     Table = put_all(Entries, atoll_roster_table:new(?OWNER, Members, MaxGone)),
     #{alive := Alive, gone := Gone} = atoll_roster_table:counts(Table),
     Alive =:= length(live(Table)) andalso Alive =< Members andalso
-        Gone =:= length(all(Table)) - Alive andalso Gone =< MaxGone andalso
+        Gone =:= length(all(Table)) - Alive andalso Gone =< max(MaxGone, Members) andalso
         atoll_roster_table:alive(Table) =:= [Node || {Node, _} <- live(Table)].
 
 %% From one that may be among them.
@@ -138,6 +138,14 @@ the_end_that_came_first_is_forgotten_first_and_counted_test() ->
     ),
     ?assertEqual([{n3, {1, dead}}, {n4, {1, dead}}], all(Table)),
     ?assertMatch(#{gone := 2, forgotten := 2}, atoll_roster_table:counts(Table)).
+
+%% One that is forgotten too soon is news again, from whoever has not heard of it.
+as_many_ends_are_remembered_as_there_were_members_at_once_test() ->
+    Names = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, 6)],
+    Live = put_all([{N, {1, alive}} || N <- Names], atoll_roster_table:new(?OWNER, 100, 2)),
+    Dead = put_all([{N, {1, dead}} || N <- Names], Live),
+    ?assertEqual([{N, {1, dead}} || N <- Names], all(Dead)),
+    ?assertMatch(#{gone := 6, forgotten := 1}, atoll_roster_table:counts(put_all([{n7, {1, dead}}], Dead))).
 
 the_own_end_is_never_forgotten_test() ->
     Ends = [{?OWNER, {1, left}} | [{N, {1, dead}} || N <- [n1, n2, n3]]],

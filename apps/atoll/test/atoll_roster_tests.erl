@@ -167,8 +167,10 @@ more_members_than_there_is_room_for_are_refused_and_counted_test() ->
     ?assertMatch(#{members := 4, dropped := #{members_refused := 7}}, atoll_roster:summary(S)).
 
 only_so_many_ends_are_remembered_test() ->
-    S0 = tell(a, alive(1, 10), new(?ME, #{max_gone => 3})),
-    S = lists:foldl(fun({N, {L, alive}}, T) -> element(1, handle({cast, {dead, N, L}}, T)) end, S0, alive(1, 10)),
+    Ended = fun(Lives, S0) ->
+        lists:foldl(fun({N, {L, alive}}, S) -> element(1, handle({cast, {dead, N, L}}, S)) end, tell(a, Lives, S0), Lives)
+    end,
+    S = lists:foldl(fun(N, S0) -> Ended(alive(N, 1), S0) end, new(?ME, #{max_gone => 3}), lists:seq(1, 10)),
     ?assertMatch(#{members := 1, gone := 3, dropped := #{gone_forgotten := 7}}, atoll_roster:summary(S)).
 
 %% This node

@@ -181,18 +181,37 @@ members_whose_watchers_died_too_are_found_dead_test_() ->
         ?assert(sum(found_dead, C3) > 0)
     end).
 
-%% What is the use of a bound that brings the dead back? The audit finds them.
-the_forgotten_dead_do_not_stay_test_() ->
+%% Many more ends than `max_gone', in one moment: whoever has heard of one hears of it alive from those
+%% who have not.
+nobody_comes_back_when_most_die_at_once_test_() ->
     ?SECONDS(60, begin
-        C0 = grown(#{nodes => 40, seed => 22, roster => #{max_gone => 2}}),
-        %% It knows of nothing that happens now, and is not found dead for it.
-        Away = lists:last(mortal(C0)),
-        C1 = set({partition, [[Away], atoll_sim_cluster:names(C0) -- [Away]]}, C0),
-        {Dead, C2} = atoll_sim_cluster:random(8, mortal(C1) -- [Away], C1),
-        C3 = pass(30000, kill(Dead, C2)),
-        C4 = pass(90000, set(heal, C3)),
-        ?assertEqual([], wrong(C4)),
-        ?assert(sum(found_dead, C4) > 0)
+        C0 = grown(#{nodes => 100, seed => 23, roster => #{max_gone => 5}}),
+        {Most, C1} = atoll_sim_cluster:random(80, atoll_sim_cluster:names(C0), C0),
+        C2 = pass(120000, kill(Most, atoll_sim_cluster:watch({fun ups/4, []}, C1))),
+        ?assertEqual([], [Node || Node <- atoll_sim_cluster:watched(C2), lists:member(Node, Most)]),
+        ?assertEqual([], wrong(C2))
+    end).
+
+ups(_Now, _Node, {notice, {member_up, Of}}, Ups) -> [Of | Ups];
+ups(_Now, _Node, _Sight, Ups) -> Ups.
+
+%% As one does that was away while more ended than are remembered. The audit finds them.
+the_dead_that_somebody_brings_do_not_stay_test_() ->
+    ?SECONDS(60, begin
+        C0 = grown(#{nodes => 40, seed => 22, watch => {fun ups/4, []}}),
+        Back = lists:last(mortal(C0)),
+        C1 = pass(30000, kill([Back], C0)),
+        Dead = [list_to_atom("dead" ++ integer_to_list(N)) || N <- lists:seq(1, 8)],
+        Table = lists:foldl(
+            fun(Node, T) -> element(2, atoll_roster_table:put(Node, {1, alive}, T)) end,
+            atoll_roster_table:new(Back, 100, 100),
+            Dead
+        ),
+        C2 = pass(20000, atoll_sim_cluster:start(Back, {members, Table}, C1)),
+        ?assertNotEqual([], wrong(C2)),
+        C3 = pass(120000, C2),
+        ?assertEqual([], wrong(C3)),
+        ?assert(sum(found_dead, C3) > 0)
     end).
 
 %% Per node: a join, a crash or a leave is told about once over each of its five links

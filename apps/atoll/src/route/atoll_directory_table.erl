@@ -16,8 +16,9 @@
 %% in all places when they are wanted, which is seldom.
 %%
 %% Bounds. So many places have room; more are refused. So many nodes that are gone are
-%% remembered; the one that came first makes room for the next. Both are counted. The
-%% owner's own entry has room always.
+%% remembered, and no fewer than there were places at once, as in {@link atoll_roster_table};
+%% the one that came first makes room for the next. Both are counted. The owner's own entry has room
+%% always.
 %%
 %% Places stand in {@link atoll_buckets}, marked with all that is in them; the gone do not
 %% count there: each node forgets its own.
@@ -78,6 +79,8 @@
     cliques = #{} :: #{clique_number() => #clique{}},
     last_number = 0 :: non_neg_integer(),
     places = 0 :: non_neg_integer(),
+    %% How many there were at once.
+    most = 0 :: non_neg_integer(),
     %% The gone by the number of their arrival.
     gone = gb_trees:empty() :: gb_trees:tree(pos_integer(), node()),
     last_gone = 0 :: non_neg_integer(),
@@ -144,13 +147,13 @@ enter(gone, Node, _Version, #table{owner = Node} = Table) ->
     {0, Table};
 enter(gone, Node, _Version, #table{last_gone = Last, gone = Gone} = Table) ->
     {-(Last + 1), Table#table{last_gone = Last + 1, gone = gb_trees:insert(Last + 1, Node, Gone)}};
-enter(Place, Node, Version, #table{places = Places} = Table0) ->
+enter(Place, Node, Version, #table{places = Places, most = Most} = Table0) ->
     {Names, Relays, Links} = Place,
     {Numbers, Table1} = lists:mapfoldl(fun intern/2, Table0, Names),
     Standing = {Numbers, Relays, Links},
     Table = bridge(fun(Bridges) -> [Node | Bridges] end, Standing, Table1),
     Buckets = atoll_buckets:mark(Node, {Version, Place}, Table#table.buckets),
-    {pack(Standing), Table#table{buckets = Buckets, places = Places + 1}}.
+    {pack(Standing), Table#table{buckets = Buckets, places = Places + 1, most = max(Places + 1, Most)}}.
 
 leave(0, _Node, _Version, Table) ->
     Table;
@@ -164,8 +167,8 @@ leave(Packed, Node, Version, #table{places = Places, buckets = Buckets} = Table0
     Table = bridge(fun(Bridges) -> lists:delete(Node, Bridges) end, Standing, Table1),
     lists:foldl(fun release/2, Table, Numbers).
 
-forget(#table{gone = Gone, max_gone = Max} = Table) ->
-    case gb_trees:size(Gone) > Max of
+forget(#table{gone = Gone, max_gone = Max, most = Most} = Table) ->
+    case gb_trees:size(Gone) > max(Max, Most) of
         true ->
             {_, Oldest} = gb_trees:smallest(Gone),
             forget(drop(Oldest, Table#table{forgotten = Table#table.forgotten + 1}));

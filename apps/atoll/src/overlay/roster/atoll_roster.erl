@@ -54,7 +54,7 @@
 %%
 %% Not promised: that a table is right at any moment, or that all go through the same
 %% changes: a short life may be missed. That the dead do not come back: a node that was
-%% cut off while more than `max_gone' nodes ended brings those that the others have
+%% cut off while more nodes ended than are remembered brings those that the others have
 %% forgotten back as alive, until the audit has found them. That a partition which lasts
 %% longer than the audit takes leaves the lives of the other side alone: each side buries
 %% the other, and when they meet all begin new lives. More than `max_members' nodes.
@@ -99,7 +99,7 @@
     %% to find that a connection cannot be made.
     audit_ms => pos_integer(),
     check_ms => pos_integer(),
-    %% Live members, and ends that are remembered.
+    %% Live members; and ends that are remembered, where no more were members at once.
     max_members => pos_integer(),
     max_gone => non_neg_integer()
 }.

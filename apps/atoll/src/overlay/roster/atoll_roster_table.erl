@@ -9,8 +9,9 @@
 %% who took leave and was then missed has left.
 %%
 %% Bounds. So many live members have room; more are refused. So many ends are
-%% remembered; the one that came first here makes room for the next. Both are
-%% counted. The owner's own entry has room always.
+%% remembered, and no fewer than there were members at once: these may all end in one moment, and
+%% an end that is forgotten before all have heard of it is undone by whoever has not. The one that
+%% came first here makes room for the next. Both are counted. The owner's own entry has room always.
 %%
 %% The entries stand in {@link atoll_buckets}, by which two tables are compared and what
 %% differs is found, without a look at what is equal. Ends have no mark there, so they do
@@ -50,6 +51,8 @@
     %% Of each node a kept(); the live ones are marked with their lives.
     buckets = atoll_buckets:new() :: atoll_buckets:buckets(),
     alive = 0 :: non_neg_integer(),
+    %% How many were alive at once.
+    most = 0 :: non_neg_integer(),
     %% The live one that comes after the owner on the ring.
     next = none :: none | place(),
     %% Ends by the number of their arrival.
@@ -113,10 +116,11 @@ remove(Node, #table{buckets = Buckets0, gone = Gone} = Table0) ->
     end.
 
 appear(Node, Kept, #table{buckets = Buckets} = Table) when element(2, Kept) =:= alive ->
-    #table{owner = Owner, alive = Alive, next = Next} = Table,
+    #table{owner = Owner, alive = Alive, most = Most, next = Next} = Table,
     Table#table{
         buckets = atoll_buckets:put(Node, Kept, element(1, Kept), Buckets),
         alive = Alive + 1,
+        most = max(Alive + 1, Most),
         next = nearer(Owner, Node, Next)
     };
 appear(Node, Kept, #table{buckets = Buckets} = Table) ->
@@ -142,8 +146,8 @@ keep(Node, {Life, Status} = Entry, #table{last = Last, gone = Gone} = Table) ->
         {_, _} -> {{Life, Status, Number}, Table#table{last = Number, gone = gb_trees:insert(Number, Node, Gone)}}
     end.
 
-forget(#table{gone = Gone, max_gone = Max} = Table) ->
-    case gb_trees:size(Gone) > Max of
+forget(#table{gone = Gone, max_gone = Max, most = Most} = Table) ->
+    case gb_trees:size(Gone) > max(Max, Most) of
         true ->
             {_, Oldest} = gb_trees:smallest(Gone),
             forget(remove(Oldest, Table#table{forgotten = Table#table.forgotten + 1}));
