@@ -76,7 +76,7 @@ a_newcomer_is_walked_over_each_other_link_test() ->
     {_, Effects} = run([{message, z, {join, 9}}], with([b, c, d])),
     ?assertMatch({z, {accepted, 9, [b, c, d]}}, hd(sent(Effects))),
     ?assertEqual(
-        [{N, {forward_join, z, 6}} || N <- [b, c, d]],
+        [{N, {forward_join, z, 8}} || N <- [b, c, d]],
         lists:sort([S || {_, {forward_join, _, _}} = S <- sent(Effects)])
     ).
 

@@ -47,6 +47,9 @@
 %% <li>What the bound pushes out of the passive view is kept a while longer, and asked
 %%   by a node with fewer than two neighbours that has nobody left: after a loss of
 %%   nine nodes in ten there are only a few living names in a passive view.</li>
+%% <li>Walks take 8 steps, not 6: with five neighbours 6 come to some 4,000 nodes, so that in a larger
+%%   cluster a newcomer's links all lead to where its contact is. Among 10,000 it was up to 11 links
+%%   from a node to the one farthest from it, and is 9 now.</li>
 %% <li>A forwarded name is walked on even if it comes from one that is no neighbour
 %%   any more.</li>
 %% <li>A walk does not visit a node twice, as long as there is another way.</li>
@@ -171,7 +174,7 @@ options() ->
         active_max => {pos_integer, 5},
         passive_max => {pos_integer, 30},
         mixes => {non_neg_integer, 5},
-        arwl => {pos_integer, 6},
+        arwl => {pos_integer, 8},
         prwl => {non_neg_integer, 3},
         shuffle_ms => {pos_integer, 10000},
         shuffle_active => {non_neg_integer, 3},
