@@ -112,10 +112,17 @@ forgets_cliques(Table) ->
     atoll_directory_table:root(Empty) =:= atoll_directory_table:root(table([])).
 
 keeps_bounds(Entries, MaxPlaces, MaxGone) ->
-    Table = put_all(Entries, atoll_directory_table:new(?OWNER, #{max_places => MaxPlaces, max_gone => MaxGone})),
+    {Table, Most} = lists:foldl(
+        fun(Entry, {T0, Most0}) ->
+            T = put_all([Entry], T0),
+            {T, max(Most0, maps:get(places, atoll_directory_table:counts(T)))}
+        end,
+        {atoll_directory_table:new(?OWNER, #{max_places => MaxPlaces, max_gone => MaxGone}), 0},
+        Entries
+    ),
     #{places := Places, gone := Gone} = atoll_directory_table:counts(Table),
     Own = [Entry || {?OWNER, Entry} <- Entries],
-    Places =< MaxPlaces + 1 andalso Gone =< max(MaxGone, MaxPlaces + 1) andalso
+    Places =< MaxPlaces + 1 andalso Gone =< max(MaxGone, Most) andalso
         (Own =:= [] orelse atoll_directory_table:entry(?OWNER, Table) =/= unknown).
 
 %% One that is forgotten too soon is news again, from whoever has not heard of it.
@@ -128,8 +135,8 @@ as_many_gone_are_remembered_as_there_were_places_at_once_test() ->
     Count = length(Nodes),
     ?assertMatch(#{gone := Count, forgotten := 1}, atoll_directory_table:counts(put_all([{another, {1, gone}}], Gone))).
 
-%% The promise is a hundred bytes for each of ten thousand nodes, all tables and lists counted as if
-%% nothing were shared.
+%% The promise is a hundred bytes for each of ten thousand nodes that are there, all tables and lists
+%% counted as if nothing were shared.
 ten_thousand_nodes_take_a_hundred_bytes_each_test_() ->
     [
         {Title, {timeout, 30, ?_assert(bytes_a_node(Places) =< 100)}}

@@ -57,8 +57,8 @@ is_callback(F) ->
     lists:member(F, [init_per_suite, end_per_suite, module_info]).
 
 init_per_suite(Config) ->
-    %% So that who has left is soon alone.
-    Cluster = atoll_overlay_cluster:start(?NODES, hyparview, ["-atoll", "on_demand_linger", "2000"]),
+    %% So that who has left is soon alone, also where a connection was in use at the first looks.
+    Cluster = atoll_overlay_cluster:start(?NODES, hyparview, ["-atoll", "on_demand_linger", "2000", "linger_max", "2000"]),
     Small = atoll_cluster_owned:start(#{nodes => 5, connect_all => false, apps => [atoll]}),
     [{cluster, Cluster}, {small, Small} | Config].
 

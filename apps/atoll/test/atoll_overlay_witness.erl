@@ -159,12 +159,13 @@ await_metas(Expected) ->
     end).
 
 %% @doc Waits until no connection with another visible node is left.
--spec await_alone() -> ok | {still, [node()]}.
+-spec await_alone() -> ok | {still, [map()]}.
 await_alone() ->
     until(fun() ->
         case nodes() of
             [] -> ok;
-            Nodes -> {still, Nodes}
+            %% And why it is there: who wants it, or how far it is with closing.
+            Nodes -> {still, [Link || #{node := Node} = Link <- maps:get(links, atoll:status()), lists:member(Node, Nodes)]}
         end
     end).
 

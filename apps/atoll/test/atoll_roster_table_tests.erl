@@ -83,10 +83,17 @@ newer_is_enough(A, B) ->
         lists:all(fun({Node, Entry}) -> atoll_roster_table:entry(Node, B) =/= Entry end, Sent).
 
 keeps_bounds(Entries, Members, MaxGone) ->
-    Table = put_all(Entries, atoll_roster_table:new(?OWNER, Members, MaxGone)),
+    {Table, Most} = lists:foldl(
+        fun(Entry, {T0, Most0}) ->
+            T = put_all([Entry], T0),
+            {T, max(Most0, maps:get(alive, atoll_roster_table:counts(T)))}
+        end,
+        {atoll_roster_table:new(?OWNER, Members, MaxGone), 0},
+        Entries
+    ),
     #{alive := Alive, gone := Gone} = atoll_roster_table:counts(Table),
     Alive =:= length(live(Table)) andalso Alive =< Members andalso
-        Gone =:= length(all(Table)) - Alive andalso Gone =< max(MaxGone, Members) andalso
+        Gone =:= length(all(Table)) - Alive andalso Gone =< max(MaxGone, Most) andalso
         atoll_roster_table:alive(Table) =:= [Node || {Node, _} <- live(Table)].
 
 %% From one that may be among them.

@@ -198,6 +198,7 @@ ups(_Now, _Node, _Sight, Ups) -> Ups.
 %% As one does that was away while more ended than are remembered. The audit finds them.
 the_dead_that_somebody_brings_do_not_stay_test_() ->
     ?SECONDS(60, begin
+        %% What it starts with it has not been told, so see/4 would miss it.
         C0 = grown(#{nodes => 40, seed => 22, watch => {fun ups/4, []}}),
         Back = lists:last(mortal(C0)),
         C1 = pass(30000, kill([Back], C0)),
@@ -208,7 +209,7 @@ the_dead_that_somebody_brings_do_not_stay_test_() ->
             Dead
         ),
         C2 = pass(20000, atoll_sim_cluster:start(Back, {members, Table}, C1)),
-        ?assertNotEqual([], wrong(C2)),
+        ?assertMatch([_ | _], [Node || {Node, _, {has, [_ | _]}} <- wrong(C2), Node =/= Back]),
         C3 = pass(120000, C2),
         ?assertEqual([], wrong(C3)),
         ?assert(sum(found_dead, C3) > 0)

@@ -51,18 +51,28 @@ a_formatter_of_the_user_is_not_called_test() ->
 -spec formatted(term()) -> no_return().
 formatted(_) -> error(called).
 
-%% A hundred times as much costs no more.
+%% Ten times as much costs no more.
 however_large_it_is_it_costs_the_same_test() ->
     [begin
-        [Small, Large] = [atoll_test_cost:reductions(fun() -> lists:nth(Nth, events(N)) end, fun(Message) -> text(Message) end) || N <- [10000, 100000]],
+        [Small, Large] = [atoll_test_cost:reductions(lists:nth(Nth, events(N)), fun(Message) -> text(Message) end) || N <- [10000, 100000]],
         ?assert(Large < 3 * Small + 100000, {Nth, Small, Large}),
         ?assert(Large < 1000000, {Nth, Large})
      end || Nth <- lists:seq(1, length(events(1)))].
 
+%% Made one at a time: all of them together take long to make, and memory.
 events(N) ->
-    Deep = lists:foldl(fun(_, Acc) -> {Acc, Acc} end, x, lists:seq(1, N div 1000)),
-    [{"~p", [lists:seq(1, N)]}, {"~ts", [lists:duplicate(N, $x)]}, {"~ts", [binary:copy(<<"x">>, N)]}, {report, maps:from_keys(lists:seq(1, N), v)}, {report, list_to_tuple(lists:seq(1, N))},
-     {"~w", [1 bsl N]}, {lists:duplicate(N, $x), []}, {string, lists:duplicate(N, "ab")}, {report, #{last_message => lists:seq(1, N), reason => [lists:seq(1, N)]}}, {"~p", [Deep]}].
+    [
+        fun() -> {"~p", [lists:seq(1, N)]} end,
+        fun() -> {"~ts", [lists:duplicate(N, $x)]} end,
+        fun() -> {"~ts", [binary:copy(<<"x">>, N)]} end,
+        fun() -> {report, maps:from_keys(lists:seq(1, N), v)} end,
+        fun() -> {report, list_to_tuple(lists:seq(1, N))} end,
+        fun() -> {"~w", [1 bsl N]} end,
+        fun() -> {lists:duplicate(N, $x), []} end,
+        fun() -> {string, lists:duplicate(N, "ab")} end,
+        fun() -> {report, #{last_message => lists:seq(1, N), reason => [lists:seq(1, N)]}} end,
+        fun() -> {"~p", [lists:foldl(fun(_, Acc) -> {Acc, Acc} end, x, lists:seq(1, N div 1000))]} end
+    ].
 
 %% The reason is told, however large what stands before it.
 each_part_has_its_share_test() ->

@@ -16,9 +16,9 @@
 %% in all places when they are wanted, which is seldom.
 %%
 %% Bounds. So many places have room; more are refused. So many nodes that are gone are
-%% remembered, and no fewer than there were places at once, as in {@link atoll_roster_table};
-%% the one that came first makes room for the next. Both are counted. The owner's own entry has room
-%% always.
+%% remembered, or as many as this table had places at once if that is more, as in
+%% {@link atoll_roster_table}; the one that came first makes room for the next. Those refused and
+%% forgotten are counted. The owner's own entry has room always.
 %%
 %% Places stand in {@link atoll_buckets}, marked with all that is in them; the gone do not
 %% count there: each node forgets its own.
@@ -79,7 +79,7 @@
     cliques = #{} :: #{clique_number() => #clique{}},
     last_number = 0 :: non_neg_integer(),
     places = 0 :: non_neg_integer(),
-    %% How many there were at once.
+    %% How many there were at once; never less again.
     most = 0 :: non_neg_integer(),
     %% The gone by the number of their arrival.
     gone = gb_trees:empty() :: gb_trees:tree(pos_integer(), node()),

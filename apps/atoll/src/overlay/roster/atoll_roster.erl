@@ -36,9 +36,9 @@
 %% heard, and notices `left'. Until a new life begins it stays so.
 %%
 %% What it costs, with N members and neighbours up to `fanout': a change goes over each
-%% link once or twice, some 40 bytes each time; a joiner's first table is N entries,
-%% once, in messages of at most `max_news' entries (or of one bucket, that is a 128th
-%% of all); two islands of N and M send all N + M to each of their nodes. At rest it is
+%% link once or twice, some 40 bytes each time; a joiner's first table is N entries and
+%% the ends that are remembered, once, in messages of at most `max_news' entries (or of
+%% one bucket, that is a 128th of all); two islands of N and M send all N + M to each of their nodes. At rest it is
 %% one small message per node every `exchange_ms', and a connection for a question and
 %% its answer every `audit_ms' if the member that it looks after is no neighbour, and as
 %% long as dead ones are remembered an attempt to connect with some of them.
@@ -55,7 +55,8 @@
 %% Not promised: that a table is right at any moment, or that all go through the same
 %% changes: a short life may be missed. That the dead do not come back: a node that was
 %% cut off while more nodes ended than are remembered brings those that the others have
-%% forgotten back as alive, until the audit has found them. That a partition which lasts
+%% forgotten back as alive, until the audit has found them. A node that has just begun
+%% had fewer members at once, and remembers fewer ends. That a partition which lasts
 %% longer than the audit takes leaves the lives of the other side alone: each side buries
 %% the other, and when they meet all begin new lives. More than `max_members' nodes.
 %%

@@ -9,9 +9,10 @@
 %% who took leave and was then missed has left.
 %%
 %% Bounds. So many live members have room; more are refused. So many ends are
-%% remembered, and no fewer than there were members at once: these may all end in one moment, and
-%% an end that is forgotten before all have heard of it is undone by whoever has not. The one that
-%% came first here makes room for the next. Both are counted. The owner's own entry has room always.
+%% remembered, or as many as this table had live members at once if that is more: all of these may
+%% end in one moment, and whoever has not heard of an end brings back what was forgotten. The end
+%% that came first here makes room for the next. Those refused and forgotten are counted. The owner's
+%% own entry has room always.
 %%
 %% The entries stand in {@link atoll_buckets}, by which two tables are compared and what
 %% differs is found, without a look at what is equal. Ends have no mark there, so they do
@@ -51,7 +52,7 @@
     %% Of each node a kept(); the live ones are marked with their lives.
     buckets = atoll_buckets:new() :: atoll_buckets:buckets(),
     alive = 0 :: non_neg_integer(),
-    %% How many were alive at once.
+    %% How many were alive at once; never less again.
     most = 0 :: non_neg_integer(),
     %% The live one that comes after the owner on the ring.
     next = none :: none | place(),

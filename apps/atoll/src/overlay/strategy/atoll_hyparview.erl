@@ -47,9 +47,8 @@
 %% <li>What the bound pushes out of the passive view is kept a while longer, and asked
 %%   by a node with fewer than two neighbours that has nobody left: after a loss of
 %%   nine nodes in ten there are only a few living names in a passive view.</li>
-%% <li>Walks take 8 steps, not 6: with five neighbours 6 come to some 4,000 nodes, so that in a larger
-%%   cluster a newcomer's links all lead to where its contact is. Among 10,000 it was up to 11 links
-%%   from a node to the one farthest from it, and is 9 now.</li>
+%% <li>Walks take 8 steps, not 6. With 6 the node farthest from a sender among 10,000 was 9 to 11
+%%   links away, with 8 it is 8 or 9, as in a random graph; 10 come to the same.</li>
 %% <li>A forwarded name is walked on even if it comes from one that is no neighbour
 %%   any more.</li>
 %% <li>A walk does not visit a node twice, as long as there is another way.</li>
