@@ -23,6 +23,11 @@ those_who_speak_push_out_nobody_who_is_silent_test() ->
     {Pending, Pids} = added([{1, silent} | [{1, said} || _ <- lists:seq(0, ?MAX)]]),
     ?assertMatch({close, Pid, _} when Pid =:= hd(tl(Pids)), crowded(Pending)).
 
+%% More of them come from one address than of the kind that is too many.
+those_of_the_other_kind_are_not_looked_at_test() ->
+    {Pending, Pids} = added([{1, said}, {1, said} | [{N, silent} || N <- lists:seq(2, ?MAX + 2)]]),
+    ?assertMatch({close, Pid, _} when Pid =:= hd(tl(tl(Pids))), crowded(Pending)).
+
 one_network_is_one_address_test() ->
     Ip = fun(Last) -> {16#2001, 16#db8, 0, 1, 0, 0, 0, Last} end,
     {Pending, Pids} = added([{{16#2001, 16#db8, 0, 2, 0, 0, 0, 1}, silent} | [{Ip(N), silent} || N <- lists:seq(1, ?MAX)]]),

@@ -107,6 +107,30 @@ as_many_circuits_as_are_allowed_get_a_window_test() ->
     ?assert(lists:max(Windows) > 1 bsl 20),
     ?assertMatch({_, [{<<"a">>, {refused, _, {_, circuits, _}}}]}, frame(<<"a">>, opening(key(999), [<<"a">>, <<"g">>, <<"b">>], 1 bsl 20), R)).
 
+%% Also where each is another neighbour's, whose share nobody has used.
+the_last_one_has_the_least_window_whatever_the_others_want_test_() ->
+    Min = 131072,
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL({Wants, Most}, {non_empty(list(range(Min, 1 bsl 22))), range(0, 1 bsl 24)}, begin
+            Max = length(Wants),
+            Limits = #{max_circuits => Max, share => 100, min_window => Min, max_window => 1 bsl 30, max_hops => 8},
+            Budget = Max * atoll_dist_admission:cost(Min, Limits) + Most,
+            {Windows, #{reserved := Reserved}} = lists:mapfoldl(
+                fun(Want, #{circuits := Count, reserved := R} = Used) ->
+                    case atoll_dist_admission:window(Want, Used, Limits#{budget => Budget}) of
+                        {refuse, _} = No -> {No, Used};
+                        Window -> {Window, Used#{circuits := Count + 1, reserved := R + atoll_dist_admission:cost(Window, Limits)}}
+                    end
+                end,
+                #{circuits => 0, reserved => 0, theirs => 0},
+                Wants
+            ),
+            Reserved =< Budget andalso lists:all(fun(Window) -> is_integer(Window) andalso Window >= Min end, Windows)
+        end),
+        1000
+    ).
+
 one_neighbour_does_not_get_all_test() ->
     {R, Refused} = lists:foldl(
         fun(N, {R0, Refused}) ->
