@@ -8,7 +8,7 @@
 -export([hears/1, heard/0, held_up/2, trickles/3, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2, knocks/2]).
 -export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
 -export([unread/1, sends_amid/4, held_by_unread/0, reads_unread/0]).
--export([connects_for/2, loads_carrier/0, in_old_code/0, counts/0, sends_numbers/2, sent_numbers/0, counted_numbers/1]).
+-export([connects_for/2, loads_carrier/0, in_old_code/0, waiting_in_code/0, counts/0, sends_numbers/2, sent_numbers/0, counted_numbers/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(MS, 10000).
@@ -471,6 +471,15 @@ in_old_code() ->
         {Pid, Module}
      || Module <- carrier_modules(), erlang:check_old_code(Module), Pid <- processes(), Pid =/= self(),
         erlang:check_process_code(Pid, Module) =:= true
+    ].
+
+%% Who waits in the carrier's code, and would be killed where it is loaded twice meanwhile.
+waiting_in_code() ->
+    Modules = carrier_modules(),
+    [
+        {Pid, Function}
+     || Pid <- processes(), Pid =/= self(), {_, {Module, _, _} = Function} <- [process_info(Pid, current_function)],
+        lists:member(Module, Modules)
     ].
 
 %% A process that counts what each sender has sent it, and sees that nothing is missing.

@@ -94,7 +94,7 @@ code_is_loaded(Nodes, A, B) ->
     _ = [ok = call(At, atoll_dist_probe, sends_numbers, [name(To), Senders]) || {At, To} <- Ends],
     _ = [Loads() || _ <- [1, 2, 3]],
     Sent = [call(At, atoll_dist_probe, sent_numbers, []) || {At, _} <- Ends],
-    AtRest = fun() -> [until(fun() -> call(N, atoll_dist_probe, in_old_code, []) =:= [] end) || N <- Nodes] end,
+    AtRest = fun() -> [until(fun() -> call(N, atoll_dist_probe, Who, []) =:= [] end) || N <- Nodes, Who <- [in_old_code, waiting_in_code]] end,
     _ = AtRest(),
     _ = [{Loads(), AtRest()} || atoll_tier:tier() =:= deep, _ <- [1, 2, 3]],
     Counted = [call(To, atoll_dist_probe, counted_numbers, [Senders]) || {_, To} <- Ends],

@@ -96,8 +96,14 @@ nodes_meet_over_tls_and_a_wrong_certificate_is_refused(Config) ->
     ok = listed(A, [{name(B), {lanes, 3}}]),
     ok = echoed(A, B),
     ok = parted(A, B),
-    %% Files are read for each connection: these are renewed, and what was trusted is not.
     [Old, New] = [proplists:get_value(identity, Config), atoll_certificates:identity(#{})],
+    %% Files are read for each connection. Here only what is trusted is another, and was shown before.
+    _ = files(Config, "a", Old, [New]),
+    ok = refused(A, B, "its certificate is signed by nobody who is trusted", "it does not take the certificate of this node, which is signed by nobody"),
+    _ = files(Config, "a", Old, [Old]),
+    works(A, B),
+    ok = parted(A, B),
+    %% These are renewed, and what was trusted is not.
     _ = files(Config, "b", New, [Old]),
     ok = refused(A, B, "its certificate is signed by nobody who is trusted", "it does not take the certificate of this node, which is signed by nobody"),
     ok = refused(B, A, "it does not take the certificate of this node, which is signed by nobody", "its certificate is signed by nobody who is trusted"),
