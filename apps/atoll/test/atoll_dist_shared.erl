@@ -91,6 +91,8 @@ code_is_loaded(Nodes, A, B) ->
         _ = [call(N, atoll_dist_probe, loads_carrier, []) || N <- Nodes],
         _ = [?assertEqual(I, call(At, atoll_dist_probe, ask, [name(To), echo, I])) || {At, To} <- Ends, I <- [1, 2, 3]]
     end,
+    %% So little is read that nothing else comes in between, and so much that nobody hibernates.
+    ok = call(B, atoll_dist_probe, loads_amid_drops, [name(A), 12]),
     _ = [ok = call(At, atoll_dist_probe, sends_numbers, [name(To), Senders]) || {At, To} <- Ends],
     _ = [Loads() || _ <- [1, 2, 3]],
     Sent = [call(At, atoll_dist_probe, sent_numbers, []) || {At, _} <- Ends],
