@@ -8,7 +8,8 @@
 -export([hears/1, heard/0, held_up/2, trickles/3, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2, knocks/2]).
 -export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
 -export([unread/1, sends_amid/4, held_by_unread/0, reads_unread/0]).
--export([connects_for/2, loads_carrier/0, in_old_code/0, waiting_in_code/0, drips/1, loads_amid_drops/2, counts/0, sends_numbers/2, sent_numbers/0, counted_numbers/1]).
+-export([connects_for/2, counts/0, sends_numbers/2, sent_numbers/0, counted_numbers/1]).
+-export([loads_carrier/0, in_old_code/0, waiting_in_code/0, drips/1, loads_amid_drops/2]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(MS, 10000).
@@ -452,12 +453,15 @@ disconnected(_Node, false) ->
 
 %% All modules of the carrier that are loaded, again.
 loads_carrier() ->
+    load_again(carrier_modules()).
+
+load_again(Modules) ->
     _ = [
         begin
             _ = code:purge(Module),
             {module, Module} = code:load_file(Module)
         end
-     || Module <- carrier_modules()
+     || Module <- Modules
     ],
     ok.
 
@@ -488,7 +492,7 @@ loads_amid_drops(Node, Times) ->
     _ = [
         begin
             _ = [receive drop -> ok after ?MS -> exit(no_drop_came) end || _ <- [1, 2, 3, 4]],
-            _ = [begin _ = code:purge(M), {module, M} = code:load_file(M) end || M <- [atoll_dist_input, atoll_dist_end]]
+            ok = load_again([atoll_dist_input, atoll_dist_end])
         end
      || _ <- lists:seq(1, Times)
     ],

@@ -97,7 +97,8 @@ nodes_meet_over_tls_and_a_wrong_certificate_is_refused(Config) ->
     ok = echoed(A, B),
     ok = parted(A, B),
     [Old, New] = [proplists:get_value(identity, Config), atoll_certificates:identity(#{})],
-    %% Files are read for each connection. Here only what is trusted is another, and was shown before.
+    %% Files are read for each connection. Here only what is trusted is another, which a session that
+    %% was taken up again would not ask for.
     _ = files(Config, "a", Old, [New]),
     ok = refused(A, B, "its certificate is signed by nobody who is trusted", "it does not take the certificate of this node, which is signed by nobody"),
     _ = files(Config, "a", Old, [Old]),

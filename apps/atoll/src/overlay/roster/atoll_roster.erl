@@ -38,7 +38,8 @@
 %% What it costs, with N members and neighbours up to `fanout': a change goes over each
 %% link once or twice, some 40 bytes each time; a joiner's first table is N entries and
 %% the ends that are remembered, once, in messages of at most `max_news' entries (or of
-%% one bucket, that is a 128th of all); two islands of N and M send all N + M to each of their nodes. At rest it is
+%% one bucket, that is a 128th of all); two islands of N and M send all N + M to each of
+%% their nodes. At rest it is
 %% one small message per node every `exchange_ms', and a connection for a question and
 %% its answer every `audit_ms' if the member that it looks after is no neighbour, and as
 %% long as dead ones are remembered an attempt to connect with some of them.
