@@ -92,8 +92,9 @@ endif
 tests-deep: build elixir
 	@$(TIED) scripts/test --tier deep $(CHOSEN)
 
+FAULTS ?= all
 faults: build
-	@$(TIED) scripts/test --faults $(CHOSEN)
+	@$(TIED) scripts/test --faults '$(FAULTS)' $(CHOSEN)
 
 N ?= 20
 flaky: build

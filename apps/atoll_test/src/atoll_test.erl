@@ -24,7 +24,8 @@
     %% So many busy loops beside.
     busy := non_neg_integer(),
     record := boolean(),
-    faults := boolean()
+    %% So many are planted.
+    faults => pos_integer() | all
 }.
 
 -define(SEEDS, 1000000).
@@ -39,7 +40,7 @@
     #{name => repeat, value => "N", default => "1", read => atoll_cli_read:whole(1, 1000), help => "so many times"},
     #{name => busy, value => "N", default => "0", read => atoll_cli_read:whole(0, 64), help => "beside so many busy loops"},
     #{name => record, help => "keeps what each module took, for the order of later runs"},
-    #{name => faults, help => "plants faults, each of which must be found"}
+    #{name => faults, value => "N", read => fun many/1, help => "plants all faults, or so many that the seed draws, each of which must be found"}
 ]).
 
 %% @doc The entry point: plain arguments are those of `scripts/test'.
@@ -57,6 +58,14 @@ main() ->
                 3
         end,
     erlang:halt(Status).
+
+many("all") ->
+    {ok, all};
+many(Text) ->
+    case (atoll_cli_read:whole(1, 10000))(Text) of
+        {ok, N} -> {ok, N};
+        {error, Why} -> {error, [Why, ", or all"]}
+    end.
 
 wrong(Why) ->
     io:put_chars(standard_error, unicode:characters_to_binary(["scripts/test: ", Why, $\n])),
@@ -93,10 +102,11 @@ run(#{busy := Busy, tier := Tier} = Options) ->
 
 busy() -> busy().
 
-built(Root, _Sources, #{faults := true} = Options) ->
-    case atoll_test_faults:chosen(names(Options)) of
+built(Root, _Sources, #{faults := Many} = Options) ->
+    Seed = seed(0, Options),
+    case atoll_test_faults:chosen(names(Options), Many, Seed) of
         {error, Why} -> wrong(Why);
-        {ok, Faults} -> planted(Faults, Root, copies(length(Faults), Options), Options)
+        {ok, Faults} -> planted(Faults, Root, copies(length(Faults), Options), Seed)
     end;
 built(Root, Sources, Options) ->
     case jobs(names(Options), maps:get('case', Options, ""), Sources, atoll_test_times:read()) of
@@ -148,8 +158,7 @@ once(Jobs, Firsts, Places, Seed, Tier) ->
     Done = atoll_test_queue:run(Jobs, Firsts, Run, Ended),
     {Seed, (erlang:monotonic_time(millisecond) - Begun) / 1000, Done}.
 
-planted(Faults, Root, Many, Options) ->
-    Seed = seed(1, Options),
+planted(Faults, Root, Many, Seed) ->
     atoll_test_report:print("~b faults, ~b at once, SEED=~b~n", [length(Faults), Many, Seed]),
     atoll_test_places:with(Many, Root, fun(Places) ->
         atoll_test_report:faults(atoll_test_faults:run(Faults, Root, [P#{seed => Seed} || P <- Places], fun atoll_test_report:fault/2))

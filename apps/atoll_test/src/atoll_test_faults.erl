@@ -7,7 +7,7 @@
 %% that the fault names are run in the fast tier, then, if all are green, in the deep one.
 -module(atoll_test_faults).
 
--export([read/0, chosen/1, wrong/2, run/4]).
+-export([read/0, chosen/3, wrong/2, run/4]).
 
 -export_type([fault/0, found/0]).
 
@@ -51,16 +51,17 @@ wrong(Root, #{file := File, replace := Replace, by := By, breaks := [_ | _], sui
 wrong(_Root, Fault) ->
     lists:flatten(io_lib:format("not a fault: ~0p", [Fault])).
 
-%% @doc The faults of some applications, or all with none.
--spec chosen([string()]) -> {ok, [fault(), ...]} | {error, iodata()}.
-chosen([]) ->
-    {ok, [_ | _] = read()};
-chosen(Apps) ->
+%% @doc The faults of some applications, or of all with none: all of them, or so many that a seed draws.
+-spec chosen([string()], pos_integer() | all, Seed :: non_neg_integer()) -> {ok, [fault(), ...]} | {error, iodata()}.
+chosen(Apps, Many, Seed) ->
     Faults = read(),
     case Apps -- [app(File) || #{file := File} <- Faults] of
-        [] -> {ok, [F || #{file := File} = F <- Faults, lists:member(app(File), Apps)]};
+        [] -> {ok, drawn(Many, Seed, [F || #{file := File} = F <- Faults, Apps =:= [] orelse lists:member(app(File), Apps)])};
         [App | _] -> {error, ["no fault is planted in ", App]}
     end.
+
+drawn(all, _Seed, Faults) -> Faults;
+drawn(Many, Seed, Faults) -> lists:sublist([F || {_, F} <- lists:sort([{erlang:phash2({Seed, F}), F} || F <- Faults])], Many).
 
 %% @doc Plants them, in a copy of the tree for each place, after a run of their suites without
 %% any fault; the function hears of each as it is done.

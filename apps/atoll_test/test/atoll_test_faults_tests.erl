@@ -9,6 +9,22 @@ root() -> filename:join(filename:absname(code:lib_dir(atoll_test)), "../../../..
 every_fault_can_be_planted_test() ->
     ?assertEqual([], [Wrong || Fault <- atoll_test_faults:read(), Wrong <- [atoll_test_faults:wrong(root(), Fault)], Wrong =/= none]).
 
+%% A tenth of them in the fast tier. A script is run where it stands.
+every_planted_module_compiles_test_() ->
+    Erl = [F || #{file := File} = F <- atoll_test_faults:read(), filename:extension(File) =:= ".erl"],
+    Names = [{erlang:phash2({atoll_tier:seed(?MODULE), F}), F} || F <- Erl],
+    Some = lists:sublist([F || {_, F} <- lists:sort(Names)], atoll_tier:tests(length(Erl))),
+    {timeout, 300, ?_assertEqual([], [{File, Why} || #{file := File} = F <- Some, {error, Why, _} <- [compiled(F)]])}.
+
+%% Of a compilation all that can fail.
+compiled(#{file := File, replace := Replace, by := By}) ->
+    {ok, Text} = file:read_file(filename:join(root(), File)),
+    Planted = atoll_test_file:temporary(filename:basename(File, ".erl")) ++ ".erl",
+    ok = file:write_file(Planted, string:replace(Text, Replace, unicode:characters_to_binary(By))),
+    Compiled = compile:file(Planted, [strong_validation, return_errors]),
+    ok = file:delete(Planted),
+    Compiled.
+
 %% Rooms of the library, and applications.
 every_room_and_every_tool_has_two_or_more_test() ->
     Places = [place(filename:split(File)) || #{file := File} <- atoll_test_faults:read()],
