@@ -22,6 +22,8 @@
 %% between them; all but the two largest if there are none.
 -spec main() -> no_return().
 main() ->
+    %% A run that is told to end is no success.
+    ok = os:set_signal(sigterm, default),
     case asked(init:get_plain_arguments()) of
         {ok, Goals} ->
             Reached = [IsReached || {_, Bounds, Parts} <- Goals, IsReached <- done(Bounds, Parts)],

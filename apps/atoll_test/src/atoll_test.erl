@@ -46,6 +46,8 @@
 %% @doc The entry point: plain arguments are those of `scripts/test'.
 -spec main() -> no_return().
 main() ->
+    %% A run that is told to end is no success. The guardians take down what it has started.
+    ok = os:set_signal(sigterm, default),
     Status =
         try
             case options(init:get_plain_arguments()) of

@@ -15,7 +15,7 @@
     a_wrong_command_line_is_told_in_a_sentence/1,
     a_case_of_a_group_is_told_with_it_and_runs_alone/1,
     what_hangs_is_told_with_the_line_that_runs_it_again/1,
-    a_runner_that_is_killed_takes_all_down/1,
+    a_runner_that_is_ended_takes_all_down_and_is_no_success/1,
     nothing_that_a_job_has_started_outlives_it/1,
     what_a_dead_runner_has_left_is_removed/1,
     there_is_one_run_in_a_tree_at_a_time/1,
@@ -34,7 +34,7 @@ all() ->
         a_wrong_command_line_is_told_in_a_sentence,
         a_case_of_a_group_is_told_with_it_and_runs_alone,
         what_hangs_is_told_with_the_line_that_runs_it_again,
-        a_runner_that_is_killed_takes_all_down,
+        a_runner_that_is_ended_takes_all_down_and_is_no_success,
         nothing_that_a_job_has_started_outlives_it,
         what_a_dead_runner_has_left_is_removed,
         there_is_one_run_in_a_tree_at_a_time,
@@ -228,13 +228,20 @@ cut_short(Module, Hangs, Config, Seconds) ->
         _ -> cut_short(Module, Hangs, Config, 2 * Seconds)
     end.
 
-a_runner_that_is_killed_takes_all_down(Config) ->
-    Runner = hanging(Config),
-    %% The runner, a guardian, its reader and an epmd; another two with the VM; what that has
-    %% started for itself, and two that sleep.
-    ?assertMatch([_, _, _, _, _, _, _, _, _ | _], started(Config)),
-    ok = kill(Runner),
-    ok = await_none(Config).
+a_runner_that_is_ended_takes_all_down_and_is_no_success(Config) ->
+    [
+        begin
+            Runner = hanging(fun() -> start(["--suite", "reef_hangs_SUITE"], Config) end, Config),
+            %% The runner, a guardian, its reader and an epmd; another two with the VM; what that has
+            %% started for itself, and two that sleep.
+            ?assertMatch([_, _, _, _, _, _, _, _, _ | _], started(Config)),
+            ok = signal(Signal, os_pid(Runner)),
+            {Status, _} = hear(Runner, []),
+            ?assert(Status > 128, {Signal, Status}),
+            ok = await_none(Config)
+        end
+     || Signal <- ["KILL", "TERM"]
+    ].
 
 nothing_that_a_job_has_started_outlives_it(Config) ->
     {0, _} = run(["--suite", "reef_hangs_SUITE", "--case", "leaves"], Config),
@@ -319,8 +326,10 @@ os_pid(Port) ->
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
     integer_to_list(Pid).
 
-kill(Pid) ->
-    "" = os:cmd("kill -KILL " ++ Pid),
+kill(Pid) -> signal("KILL", Pid).
+
+signal(Signal, Pid) ->
+    "" = os:cmd(["kill -", Signal, " ", Pid]),
     ok.
 
 await_none(Config) ->
