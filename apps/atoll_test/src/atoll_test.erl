@@ -110,8 +110,8 @@ built(Root, _Sources, #{faults := Many} = Options) ->
         {error, Why} -> wrong(Why);
         {ok, Faults} -> planted(Faults, Root, copies(length(Faults), Options), Seed)
     end;
-built(Root, Sources, Options) ->
-    case jobs(names(Options), maps:get('case', Options, ""), Sources, atoll_test_times:read()) of
+built(Root, Sources, #{tier := Tier} = Options) ->
+    case jobs(names(Options), maps:get('case', Options, ""), Sources, atoll_test_times:read(Tier)) of
         {error, Why} -> wrong(Why);
         {ok, Jobs} -> repeated(atoll_test_jobs:with_cases(Jobs), Root, Options)
     end.
@@ -137,7 +137,7 @@ repeated(Jobs, Root, #{repeat := Repeat, tier := Tier, record := Record} = Optio
         Once = fun(Seed, Dir) -> once(Jobs, Firsts, [P#{tier => Tier, seed => Seed, results => Dir} || P <- Places], Seed, Tier) end,
         [one_of(Repeat, Results, seed(N, Options), Once) || N <- lists:seq(0, Repeat - 1)]
     end),
-    _ = [atoll_test_times:write(Done) || Record, {_, _, Done} <- Runs],
+    _ = [atoll_test_times:write(Tier, Done) || Record, {_, _, Done} <- Runs],
     atoll_test_report:close(Runs, Tier, names(Options) =:= [] andalso Tier =:= fast).
 
 seed(N, #{seed := First}) -> (First + N) rem (?SEEDS + 1);

@@ -1,28 +1,29 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What each module took when that was recorded: the order of the queue comes from it.
-%% The file is kept in the tree, `priv/times.config'.
+%% @doc What each module took in a tier when that was recorded: the order of the queue comes from it.
+%% The files are kept in the tree, `priv/times-TIER.config'.
 -module(atoll_test_times).
 
--export([read/0, write/1]).
+-export([read/1, write/2]).
 
 %% @doc Seconds of each module; none if nothing is recorded.
--spec read() -> atoll_test_jobs:times().
-read() ->
-    case file:consult(file()) of
+-spec read(atoll_tier:tier()) -> atoll_test_jobs:times().
+read(Tier) ->
+    case file:consult(file(Tier)) of
         {ok, Terms} -> maps:from_list(Terms);
         {error, enoent} -> #{}
     end.
 
 %% @doc Records what ran beside what is there already.
--spec write([{atoll_test_jobs:job(), atoll_test_job:ended()}]) -> ok.
-write(Done) ->
+-spec write(atoll_tier:tier(), [{atoll_test_jobs:job(), atoll_test_job:ended()}]) -> ok.
+write(Tier, Done) ->
     New = maps:from_list(lists:append([of_job(Job, Ended) || {Job, Ended} <- Done])),
-    All = lists:sort(maps:to_list(maps:merge(read(), New))),
-    ok = file:write_file(file(), ["%% Seconds that each test module took: `make test RECORD=1' writes this.\n" | [io_lib:format("{~p, ~.1f}.~n", [M, S]) || {M, S} <- All]]).
+    All = lists:sort(maps:to_list(maps:merge(read(Tier), New))),
+    Head = ["%% Seconds that each test module took in the ", atom_to_list(Tier), " tier: RECORD=1 writes this.\n"],
+    ok = file:write_file(file(Tier), [Head | [io_lib:format("{~p, ~.1f}.~n", [M, S]) || {M, S} <- All]]).
 
 of_job(#{kind := ct, modules := [M]}, #{seconds := Seconds}) ->
     [{M, Seconds}];
 of_job(#{modules := Modules}, #{results := Results}) ->
     [{M, lists:sum([S || #{suite := Suite, seconds := S} <- Results, Suite =:= atom_to_list(M)])} || M <- Modules].
 
-file() -> filename:join(code:priv_dir(atoll_test), "times.config").
+file(Tier) -> filename:join(code:priv_dir(atoll_test), lists:concat(["times-", Tier, ".config"])).
