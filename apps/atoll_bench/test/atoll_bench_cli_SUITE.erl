@@ -143,7 +143,7 @@ what_is_measured_is_kept_and_shown(Config) ->
     {ok, #{status := complete, rounds := Rounds, header := Header}} = atoll_bench_file:read(File),
     ?assertEqual([1, 2], [R || #{<<"round">> := R} <- Rounds]),
     ?assertMatch(#{<<"command">> := <<"atoll bench run ", _/binary>>, <<"machine">> := #{<<"cores">> := _}}, Header),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).
 
 a_row_has_all_that_was_measured(Config) ->
     Dir = ?config(dir, Config),
@@ -226,7 +226,7 @@ names_of_groups_are_measured_beside_the_others(Config) ->
          || #{<<"system">> := System} = Row <- Rows
         ]
     ),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).
 
 wrong_usage_says_one_sentence(Config) ->
     Dir = ?config(dir, Config),
@@ -279,7 +279,7 @@ a_run_that_is_interrupted_keeps_what_it_measured(Config) ->
     ok = atoll_cli_os:signal(Program, "INT"),
     #{status := 130, stderr := Told} = atoll_cli_os:await_exit(Program, ?GONE_MS),
     ?assertMatch({_, _}, binary:match(Told, list_to_binary([File, " keeps every round; Ctrl-C"]))),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)),
     {ok, #{status := partial, rounds := [_, _ | _]}} = atoll_bench_file:read(File),
     #{status := 0, stderr := Said} = atoll_cli_line:run(Dir, ["bench", "compare", File, File]),
     ?assertMatch({_, _}, binary:match(Said, <<"partial">>)).
@@ -471,7 +471,7 @@ overlay_measures_what_a_cluster_is_known_to_have(Config) ->
         "bench", "run", "overlay", "--nodes", integer_to_list(Nodes), "--overlay", commas(Overlays), "--seconds", Seconds, "--broadcasts", "7",
         "--rounds", "1", "--out", File, "--json"
     ]),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)),
     {ok, #{<<"status">> := <<"complete">>, <<"rows">> := Rows}} = atoll_bench_json:decode(Json),
     Of = maps:from_list([{Overlay, Row} || #{<<"overlay">> := Overlay} = Row <- Rows]),
     ?assertEqual(lists:sort(Overlays), maps:keys(Of)),

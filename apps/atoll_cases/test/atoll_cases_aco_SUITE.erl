@@ -8,7 +8,6 @@
          where_nobody_watches_a_killed_node_fails_the_run/1]).
 
 %% Within which everything of a command has to be gone.
--define(GONE_MS, 5000).
 -define(RUN_MS, 120000).
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -41,7 +40,7 @@ what_is_killed_meanwhile_changes_nothing_of_what_is_found(Config) ->
     ?assert(Packets > 0),
     %% All five are one group's parent and its children.
     ?assert(Max =< 4),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 where_nobody_watches_a_killed_node_fails_the_run(Config) ->
     #{status := 3, stdout := <<>>, stderr := Stderr} = run(Config, [
@@ -49,7 +48,7 @@ where_nobody_watches_a_killed_node_fails_the_run(Config) ->
         "--pace", "100", "--kill", "colony"]),
     [Sentence] = [Line || <<"atoll aco: ", Line/binary>> <- binary:split(Stderr, <<"\n">>, [global])],
     ?assertMatch({_, _}, binary:match(Sentence, <<"@127.0.0.1">>), Stderr),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 run(Config, Args) ->
     atoll_cli_line:run(dir(Config), ["aco" | Args], ?RUN_MS).

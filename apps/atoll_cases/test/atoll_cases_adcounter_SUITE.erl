@@ -11,8 +11,6 @@
     wrong_usage_says_one_sentence_and_starts_nothing/1
 ]).
 
--define(GONE_MS, 5000).
-
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [a_run_on_real_nodes_is_told_and_leaves_nothing, a_simulated_run_is_told_and_repeats, wrong_usage_says_one_sentence_and_starts_nothing].
@@ -29,7 +27,7 @@ run(Config, Args) ->
 a_run_on_real_nodes_is_told_and_leaves_nothing(Config) ->
     Table = run(Config, ["--nodes", "3", "--budget", "6", "--interval", "0.2", "--propagation", "0.1"]),
     [?assertMatch({_, {_, _}}, {Line, binary:match(Table, Line)}) || Line <- [<<"clients that saw it disabled  2 of 2">>, <<"sent, delta">>]],
-    ?assertEqual(ok, atoll_cli_os:await_none_left(?config(dir, Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(?config(dir, Config))).
 
 a_simulated_run_is_told_and_repeats(Config) ->
     Args = ["--simulated", "--nodes", "12", "--how", "state", "--mode", "server", "--offline", "20", "--seed", "3", "--json"],

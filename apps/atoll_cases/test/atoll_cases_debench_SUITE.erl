@@ -14,7 +14,6 @@
     the_knee_of_runs_is_told/1
 ]).
 
--define(GONE_MS, 5000).
 %% It ends what hangs.
 -define(CALL_MS, 30000).
 -define(CONFIG,
@@ -87,7 +86,7 @@ a_configuration_is_run_and_its_files_are_the_original_s(Config) ->
     end,
     ?assertEqual(Ok, Total("aggregated")),
     ?assertEqual(Ok, lists:sum([Total(D) || D <- Dirs, D =/= "aggregated"])),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).
 
 %% The original's graphs: throughput and latency over the time, and how the latencies are distributed,
 %% with a line for each operation.
@@ -134,7 +133,7 @@ killed_workers_come_back_and_goodput_goes_on(Config) ->
     %% Also at the end.
     #{<<"successful">> := Last} = lists:last(Windows),
     ?assert(Last > 0),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).
 
 %% Not at the next look, which would be in an hour.
 a_node_that_is_lost_ends_the_run_at_once(Config) ->
@@ -151,7 +150,7 @@ a_node_that_is_lost_ends_the_run_at_once(Config) ->
     ?assertMatch({Said, {match, _}}, {Said, re:run(Said, "Node \\S+ was lost during the run\\.")}),
     %% The next try may have the same name.
     ?assertNot(filelib:is_dir(Out)),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).
 
 %% As docs/debench.md has it: three nodes of stock Erlang. The second run is killed in its middle, the
 %% third loses a node.

@@ -41,4 +41,4 @@ the_page_shows_the_colonies_and_all_of_it_goes_with_the_program(Config) ->
     Up = fun() -> {200, _, #{<<"items">> := Nodes}} = atoll_watch_web:get("/api/v1/nodes", Watch), length([up || #{<<"state">> := <<"up">>} <- Nodes]) end,
     12 = atoll_watch_peers:await(Up, fun(N) -> N =:= 12 end),
     ok = atoll_cli_os:signal(Demo, "KILL"),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?LATE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).

@@ -12,7 +12,6 @@
     wrong_usage_says_one_sentence_and_starts_nothing/1
 ]).
 
--define(GONE_MS, 5000).
 -define(LINE_MS, 60000).
 
 suite() -> [{timetrap, {minutes, 10}}].
@@ -37,7 +36,7 @@ traffic_under_kills_loses_nothing(Config) ->
     ?assert(Delivered > 0),
     {ok, Files} = file:list_dir(Csv),
     ?assertMatch([_], [File || File <- Files, string:find(File, "_Throughput_1_2_40_Node_1") =/= nomatch]),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(?config(dir, Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(?config(dir, Config))).
 
 every_mode_keeps_its_promise(Config) ->
     [
@@ -76,7 +75,7 @@ a_messenger_that_is_held_is_shown_loaded_harmed_and_gone(Config) ->
     ),
     #{status := 0} = atoll_cli_line:run(Dir, ["down", "-c", "reef"]),
     _ = atoll_cli_os:await_exit(Up, ?LINE_MS),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).
 
 lines_of_a_pipe_are_said_or_the_command_fails(Dir, Door) ->
     Bob = atoll_cli_os:start(Dir, {sh, "tail -f /dev/null | bin/atoll im chat --as bob --connect " ++ Door}),

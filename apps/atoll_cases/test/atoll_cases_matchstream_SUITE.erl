@@ -38,7 +38,7 @@ end_per_testcase(_, Config) -> ok = atoll_cli_os:remove_dir(?config(dir, Config)
 ran(Config, Args, Expected) ->
     #{status := Status, stdout := Json, stderr := Said} = atoll_cli_line:run(?config(dir, Config), ["matchstream" | Args] ++ ["--json"], 240000),
     ?assertEqual({Expected, Said, Json}, {Status, Said, Json}),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(?config(dir, Config), ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(?config(dir, Config))),
     atoll_cli_os:decode(Json).
 
 a_run_says_whether_each_client_got_all(Config) ->
@@ -66,7 +66,7 @@ a_match_is_played_as_the_service_says(Config) ->
     ?assertMatch({match, _}, re:run(Taken, ["did not start on node .*: port ", Port, " cannot be opened: address already in use\\.\n$"])),
     ok = atoll_cli_os:signal(Up, "INT"),
     _ = atoll_cli_os:await_exit(Up, ?LINE_MS),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).
 
 clients_are_held_by_other_programs_and_slow_ones_are_closed(Config) ->
     ?assertMatch(
@@ -88,7 +88,7 @@ a_killed_run_leaves_no_folder_and_no_redis(Config) ->
     ok = atoll_cli_os:signal(Run, "KILL"),
     _ = atoll_cli_os:await_exit(Run, ?LINE_MS),
     ?assertEqual(ok, atoll_cli_os:await(fun() -> not lists:member(Server, servers()) andalso not filelib:is_dir(Folder) end, ?GONE_MS)),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).
 
 folders() -> filelib:wildcard(filename:join(os:getenv("TMPDIR", "/tmp"), "atoll-matchstream-*")).
 

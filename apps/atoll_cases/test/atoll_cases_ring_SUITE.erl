@@ -7,7 +7,6 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([a_held_ring_is_written_read_grown_and_gone/1, wrong_usage_says_one_sentence_and_starts_nothing/1]).
 
--define(GONE_MS, 5000).
 -define(LINE_MS, 60000).
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -41,7 +40,7 @@ a_held_ring_is_written_read_grown_and_gone(Config) ->
     #{status := 1} = ring(Config, ["get", "fish"]),
     #{status := 0} = atoll_cli_line:run(Dir, ["down", "-c", "reef"]),
     _ = atoll_cli_os:await_exit(Up, ?LINE_MS),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).
 
 owned(Config) ->
     #{status := 0, stdout := Json} = ring(Config, ["status", "--json"]),

@@ -49,14 +49,14 @@ a_service_that_is_held_is_shown_loaded_and_gone(Config) ->
     ?assertMatch({_, _}, binary:match(Table, <<"reef_service_2@127.0.0.1">>)),
     #{status := 0} = atoll_cli_line:run(Dir, ["down", "-c", "reef"]),
     _ = atoll_cli_os:await_exit(Up, ?LINE_MS),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).
 
 a_database_that_is_killed_is_missed_and_forgiven(Config) ->
     #{<<"failed">> := Failed, <<"whole_again_ms">> := Ms, <<"connections_before">> := 6, <<"connections_after">> := 6, <<"errors">> := Errors} =
         load(Config, ["--store", "mysql", "--nodes", "3", "--pool", "2", "--rate", "1000", "--operations", "1", "--seconds", "6", "--kill-database", "2"]),
     ?assert(Failed > 0 andalso Ms =< 5000),
     ?assertEqual(Failed, lists:sum(maps:values(Errors))),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(?config(dir, Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(?config(dir, Config))).
 
 a_held_service_and_its_database_are_gone_when_it_is_killed(Config) ->
     Dir = ?config(dir, Config),
@@ -67,7 +67,7 @@ a_held_service_and_its_database_are_gone_when_it_is_killed(Config) ->
     ok = atoll_cli_os:signal(Up, "KILL"),
     _ = atoll_cli_os:await_exit(Up, ?LINE_MS),
     ok = atoll_cli_os:await(fun() -> not lists:member(Server, servers()) end, ?GONE_MS),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)).
 
 servers() -> string:lexemes(os:cmd("pgrep -x mariadbd"), "\n").
 

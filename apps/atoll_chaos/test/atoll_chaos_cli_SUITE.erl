@@ -15,9 +15,6 @@
     an_interrupted_harm_says_what_happened/1
 ]).
 
-%% How long what was started may outlive its program.
--define(GONE_MS, 5000).
-
 suite() ->
     [{timetrap, {minutes, 6}}].
 
@@ -53,7 +50,7 @@ a_script_ends_with_the_same_facts_in_both_worlds(Config) ->
     ?assertEqual(length(Same), map_size(maps:with(Same, Real))),
     [?assertMatch(#{<<"active_min">> := Min, <<"active_max">> := Max} when Min >= 1 andalso Max =< 5, R) || R <- [Simulated, Real]],
     ?assertMatch(#{<<"unseen">> := 0, <<"events">> := [#{<<"fault">> := <<"leave">>, <<"line">> := 4} | _]}, Real),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 a_script_that_fails_does_so_in_both_worlds(Config) ->
     File = script(Config,
@@ -77,7 +74,7 @@ a_script_that_fails_does_so_in_both_worlds(Config) ->
     ?assertEqual(maps:with(Same, Simulated), maps:with(Same, Real)),
     ?assertEqual(length(Same), map_size(maps:with(Same, Real))),
     ?assertMatch(#{<<"alive">> := 3, <<"delivered">> := 1.0, <<"active_max">> := 2}, Real),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 an_expectation_that_fails_on_real_nodes_fails_the_run(Config) ->
     File = script(Config, "{at, 4000, {expect, {neighbours, 2, 2}}}.\n{then, 0, {expect, {neighbours, 3, 9}}}.\n"),
@@ -144,7 +141,7 @@ faults_at_a_rate_print_one_object(Config) ->
     ?assertEqual(5, length(Events)),
     ?assertMatch(#{<<"fault">> := <<"heal">>}, lists:last(Events)),
     ?assertEqual(<<"atoll chaos random --rate 4 --kinds process,node --seconds 1 --nodes 3 --seed 7">>, Again),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 %% It heals, prints what there is, and takes its nodes down.
 an_interrupted_harm_says_what_happened(Config) ->
@@ -155,7 +152,7 @@ an_interrupted_harm_says_what_happened(Config) ->
     [?assertMatch({match, _}, re:run(Table, Line, [multiline]), Table)
      || Line <- [" heal +- *$", "^again: atoll chaos random .* --nodes 2 --seed 1$"]],
     ?assertMatch({_, _}, binary:match(Said, <<"atoll chaos random: interrupted; all is healed\n">>)),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 %% It is the shell before the VM that is told alone, or with the VM as a terminal does.
 an_interrupted_harm_ends_in_other_ways_too(Config) ->
@@ -169,7 +166,7 @@ an_interrupted_harm_ends_in_other_ways_too(Config) ->
             #{<<"events">> := Events} = atoll_cli_os:decode(Json),
             ?assertMatch(#{<<"fault">> := <<"heal">>}, lists:last(Events)),
             ?assertMatch({_, _}, binary:match(Said, <<"atoll chaos random: interrupted; all is healed\n">>)),
-            ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS))
+            ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config)))
         end
      || Signal <- [signal, signal_group]
     ],
@@ -180,12 +177,12 @@ an_interrupted_harm_ends_in_other_ways_too(Config) ->
     _ = atoll_cli_os:await_line(Twice, stderr, <<"Healing.">>),
     ok = atoll_cli_os:signal(Twice, "INT"),
     ?assertMatch(#{status := 130, stdout := <<>>}, atoll_cli_os:await_exit(Twice, 2500)),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))),
     %% Without a word, whoever of the two is killed.
     Killed = atoll_cli_os:start(dir(Config), ["chaos", "random", "--nodes", "2", "--kinds", "process", "--seconds", "600"]),
     _ = atoll_cli_os:await_line(Killed, stderr, <<"Doing harm">>),
     ok = atoll_cli_os:signal(Killed, "KILL"),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 script(Config, Text) ->
     File = filename:join(dir(Config), "a.script"),

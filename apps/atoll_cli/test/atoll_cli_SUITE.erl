@@ -29,8 +29,6 @@
     a_demo_whose_vm_is_killed_leaves_nothing/1
 ]).
 
-%% How long what was started may outlive its program.
--define(GONE_MS, 5000).
 %% How long the nodes of a demo may take to start on a busy machine.
 -define(NODES_MS, 60000).
 %% Ends a program that hangs; a start alone takes seconds on a busy machine.
@@ -165,7 +163,7 @@ orbit_prints_one_object(Config) ->
     ?assertEqual(3, Max),
     %% About half of the vertices are of the other group.
     ?assert(Packets >= 1000),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 orbit_prints_a_table(Config) ->
     #{status := 0, stdout := Stdout, stderr := Stderr} = atoll_cli_line:run(dir(Config), [
@@ -202,14 +200,14 @@ a_killed_node_fails_the_run_and_is_named(Config) ->
     ok = atoll_cli_os:signal(Pid, "KILL"),
     #{status := 3, stdout := <<>>, stderr := Stderr} = atoll_cli_os:await_exit(Program, 30000),
     ?assertMatch({_, _}, binary:match(Stderr, list_to_binary(Name)), Stderr),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 a_silent_node_fails_the_run_and_is_named(Config) ->
     {Program, {Pid, Name}} = start_long_run(Config),
     ok = atoll_cli_os:signal(Pid, "STOP"),
     #{status := 3, stdout := <<>>, stderr := Stderr} = atoll_cli_os:await_exit(Program, 30000),
     ?assertMatch({_, _}, binary:match(Stderr, list_to_binary(Name)), Stderr),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 up_holds_a_mesh_until_ctrl_c(Config) ->
     Program = atoll_cli_os:start(dir(Config), ["up", "3"]),
@@ -219,7 +217,7 @@ up_holds_a_mesh_until_ctrl_c(Config) ->
     ok = atoll_cli_os:signal_group(Program, "INT"),
     #{status := Status} = atoll_cli_os:await_exit(Program, ?ENDS_MS),
     ?assertEqual(128 + 2, Status),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 %% The line that `up' prints is run as it stands, on a terminal: on a dumb one
 %% erl of OTP 25 has a shell of its own only.
@@ -294,7 +292,7 @@ output_that_is_lost_fails_the_command(Config) ->
     ?assertMatch(#{status := 3, stderr := <<"atoll down: No cluster", _/binary>>},
                  atoll_cli_os:await_exit(
                      atoll_cli_os:start(dir(Config), {sh, "bin/atoll down >&-"}), ?ENDS_MS)),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 %% By a link, from a directory, in a tree with blanks in their names.
 it_runs_from_anywhere(Config) ->
@@ -342,7 +340,7 @@ demo_ends_by(Config, End) ->
     %% Those of its first part are as good as any.
     ?assertEqual(ok, atoll_cli_os:await(fun() -> length(atoll_cli_os:beams(dir(Config))) >= 12 end, ?NODES_MS)),
     ok = End(Make),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 %% A run that is far from its end, and the second of its nodes.
 start_long_run(Config) ->

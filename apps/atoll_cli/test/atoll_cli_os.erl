@@ -10,7 +10,7 @@
 
 -export([root/0, folders/1, new_dir/0, remove_dir/1, run/2, run/3, start/2, start/3, await_exit/2, await_line/3, signal/2, signal_group/2]).
 -export([decode/1, has_terminals/0]).
--export([left/1, left/2, await_none_left/2, await/2, beams/1, is_vm/1]).
+-export([left/1, left/2, await_none_left/1, await/2, beams/1, is_vm/1]).
 
 -export_type([program/0, ended/0]).
 
@@ -22,7 +22,8 @@
 
 %% Ends what hangs; nothing is promised of it.
 -define(RUN_MS, 300000).
--define(GONE_MS, 5000).
+%% How long what was started may outlive its program, with a database that has files to write too.
+-define(GONE_MS, 10000).
 -define(LOOK_MS, 50).
 
 %% @doc The working tree.
@@ -45,7 +46,7 @@ new_dir() ->
 remove_dir(Dir) ->
     ok = lists:foreach(fun({Pid, _}) -> signal(Pid, "KILL") end,
                        [Vm || {Pid, _} = Vm <- left(Dir), is_vm(Pid)]),
-    case await_none_left(Dir, ?GONE_MS) of
+    case await_none_left(Dir) of
         ok -> file:del_dir_r(Dir);
         {left, Left} -> error({left, Left})
     end.
@@ -183,10 +184,10 @@ left(Dir, Test) ->
         Command <- [[binary_to_list(Arg) || Arg <- binary:split(Line, <<0>>, [global])]],
         Test(Command)].
 
-%% @doc Whether nothing is left before the time is over.
--spec await_none_left(file:filename(), timeout()) -> ok | {left, [term()]}.
-await_none_left(Dir, Ms) ->
-    case wait_until(fun() -> left(Dir) =:= [] end, deadline(Ms)) of
+%% @doc Whether nothing is left in the end.
+-spec await_none_left(file:filename()) -> ok | {left, [term()]}.
+await_none_left(Dir) ->
+    case wait_until(fun() -> left(Dir) =:= [] end, deadline(?GONE_MS)) of
         true -> ok;
         false -> {left, left(Dir)}
     end.

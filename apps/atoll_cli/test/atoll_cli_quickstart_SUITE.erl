@@ -14,7 +14,6 @@
 -export([nothing_is_left_of_a_clean_debian/1]).
 
 -define(FIVE_MINUTES_MS, 300000).
--define(GONE_MS, 10000).
 
 suite() ->
     [{timetrap, {minutes, 30}}].
@@ -157,7 +156,7 @@ nothing_is_left_of_a_clean_debian(Config) ->
     ?assertMatch([_ | _], atoll_cli_os:left(Dir)),
     exit(Owner, kill),
     receive {Inside, {exit_status, Status}} -> ?assertNotEqual(0, Status) end,
-    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir)),
     {ok, Mounts} = file:read_file("/proc/self/mounts"),
     ?assertEqual(nomatch, binary:match(Mounts, <<"/atoll/clean-">>)).
 

@@ -106,7 +106,7 @@ its_first_cluster_is_what_it_says(_) ->
     Dir = atoll_cli_os:new_dir(),
     try
         check([Up, Said], Dir),
-        ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, 5000))
+        ?assertEqual(ok, atoll_cli_os:await_none_left(Dir))
     after
         ok = atoll_cli_os:remove_dir(Dir)
     end.
@@ -120,7 +120,7 @@ its_commands_print_what_it_says(_) ->
     Dir = atoll_cli_os:new_dir(),
     try
         check(Blocks, Dir),
-        ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, 5000))
+        ?assertEqual(ok, atoll_cli_os:await_none_left(Dir))
     after
         ok = atoll_cli_os:remove_dir(Dir)
     end.

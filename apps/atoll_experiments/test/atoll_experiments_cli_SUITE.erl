@@ -72,4 +72,4 @@ a_run_that_is_interrupted_leaves_no_nodes(Config) ->
     ok = atoll_cli_os:await(fun() -> length(atoll_cli_os:beams(Dir)) > 3 end, ?BEGUN_MS),
     ok = atoll_cli_os:signal(Program, "INT"),
     #{status := 130} = atoll_cli_os:await_exit(Program, ?GONE_MS),
-    ok = atoll_cli_os:await_none_left(Dir, ?GONE_MS).
+    ok = atoll_cli_os:await_none_left(Dir).

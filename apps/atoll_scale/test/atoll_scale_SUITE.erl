@@ -76,7 +76,7 @@ a_backlog_is_found_and_named(Config) ->
     ?assertMatch([_ | _], [Run || #{<<"what">> := <<"run">>, <<"passed">> := false, <<"node">> := #{<<"looks">> := Looks}} = Run <- Entries, Looks > 1]),
     #{status := 0, stdout := Table} = atoll_cli_line:run(dir(Config), ["scale", "report", File ++ ".journal"]),
     ?assertMatch({match, _}, re:run(Table, "^ +1  limit with backlog 5, files 16384, servers 16", [multiline])),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 nothing_is_left_of_one_that_is_killed(Config) ->
     {File, _} = plan([], Config),
@@ -85,7 +85,7 @@ nothing_is_left_of_one_that_is_killed(Config) ->
     ?assertMatch([_, _ | _], [Vm || {Pid, _} = Vm <- atoll_cli_os:left(dir(Config)), atoll_cli_os:is_vm(Pid)]),
     ok = atoll_cli_os:signal(Program, "KILL"),
     _ = atoll_cli_os:await_exit(Program, ?GONE_MS),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))),
     {ok, Entries, _} = atoll_scale_journal:read(File ++ ".journal"),
     ?assertMatch([#{<<"what">> := <<"begun">>}, #{<<"what">> := <<"run">>, <<"passed">> := true} | _], Entries).
 
@@ -183,7 +183,7 @@ three_limits_are_found_and_named(Config) ->
             {"servers", "1", {<<"process">>, <<"stock">>}}
         ]
     ],
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 %% All three at once: each is changed for another cause, and kept. What finds the queue full comes again after a second; with
 %% a bound just below, one server bears several times as many clients as there are files for, on a busy machine too.
@@ -195,7 +195,7 @@ what_limits_is_changed_step_by_step(Config) ->
     {ok, Entries, 0} = atoll_scale_journal:read(File ++ ".journal"),
     Changes = [{Switch, Kept} || #{<<"what">> := <<"change">>, <<"switch">> := Switch, <<"kept">> := Kept} <- Entries],
     ?assertEqual([{<<"backlog">>, true}, {<<"files">>, true}, {<<"servers">>, true}], lists:sort(Changes)),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 %% Nothing of it is kept.
 a_change_that_is_asked_for_is_compared(Config) ->
@@ -232,7 +232,7 @@ users_of_tsung_make_a_load(Config) ->
     {ok, Entries, 0} = atoll_scale_journal:read(File ++ ".journal"),
     Loads = [Load || #{<<"what">> := <<"run">>, <<"load">> := Load} <- Entries],
     ?assertMatch([#{<<"requests">> := N, <<"failures">> := 0, <<"p99_ms">> := Ms} | _] when N > 5 andalso Ms >= 2, Loads),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 %% A node that does little else.
 garbage_collection_is_counted_and_no_longer(_) ->

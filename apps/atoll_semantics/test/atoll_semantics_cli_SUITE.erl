@@ -7,8 +7,6 @@
 -export([lines_are_stepped_one_by_one/1, drawn_commands_are_those_of_the_seed/1, a_node_that_is_lost_is_told/1]).
 -export([nothing_is_left_of_one_that_is_killed/1]).
 
--define(GONE_MS, 10000).
-
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
@@ -99,7 +97,7 @@ a_node_that_is_lost_is_told(Config) ->
     #{status := 3, stderr := Told} = atoll_cli_os:await_exit(Program, 60000),
     ?assertMatch({_, _}, binary:match(Told, <<"atoll semantics: ">>)),
     ?assertEqual(nomatch, binary:match(Told, <<"fault of the program">>)),
-    ok = atoll_cli_os:await_none_left(dir(Config), ?GONE_MS).
+    ok = atoll_cli_os:await_none_left(dir(Config)).
 
 is_node(Pid) ->
     {ok, Args} = file:read_file("/proc/" ++ integer_to_list(Pid) ++ "/cmdline"),
@@ -109,4 +107,4 @@ nothing_is_left_of_one_that_is_killed(Config) ->
     {#{os_pid := Own, port := Port}, _} = waiting(Config),
     ok = atoll_cli_os:signal(Own, "KILL"),
     receive {Port, {exit_status, _}} -> ok end,
-    ok = atoll_cli_os:await_none_left(dir(Config), ?GONE_MS).
+    ok = atoll_cli_os:await_none_left(dir(Config)).

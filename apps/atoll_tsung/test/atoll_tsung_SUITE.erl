@@ -21,7 +21,6 @@
 ]).
 
 -define(P, atoll_tsung_probe).
--define(GONE_MS, 5000).
 -define(LINE_MS, 60000).
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -122,7 +121,7 @@ nothing_is_left_when_the_program_is_killed(Config) ->
         Program = atoll_cli_os:start(Dir, ["tsung", "run", File, "--out", filename:join(Dir, "out")]),
         ok = atoll_cli_os:await(fun() -> counted(Cluster, call) > [0] end, ?LINE_MS),
         ok = atoll_cli_os:signal(Program, "KILL"),
-        ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS))
+        ?assertEqual(ok, atoll_cli_os:await_none_left(Dir))
     end).
 
 a_new_scenario_is_run_by_the_command_and_read_by_the_harness(Config) ->

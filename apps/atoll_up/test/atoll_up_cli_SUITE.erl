@@ -57,7 +57,7 @@ up_holds_groups_until_down(Config) ->
         atoll_cli_line:run(dir(Config), ["down"])),
     ?assertMatch(#{status := 0, stdout := <<>>}, atoll_cli_line:run(dir(Config), ["down", "-c", "reef"])),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 up_holds_an_overlay_and_status_tells_of_it(Config) ->
     Program = atoll_cli_os:start(dir(Config), ["up", "5", "--overlay", "hyparview", "--option", "active_max=4", "-c", "reef"]),
@@ -79,7 +79,7 @@ up_holds_an_overlay_and_status_tells_of_it(Config) ->
      end
      || Node <- Nodes],
     ok = atoll_up_reef:down(dir(Config), Program),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 groups_are_cliques_of_an_overlay(Config) ->
     Program = atoll_cli_os:start(dir(Config), ["up", "6", "--groups", "2", "--overlay", "cliques", "-c", "reef"]),

@@ -9,9 +9,6 @@
     nodes_reach_each_other_over_gateways_and_route_says_how/1
 ]).
 
-%% How long what was started may outlive its program.
--define(GONE_MS, 5000).
-
 suite() ->
     [{timetrap, {minutes, 6}}].
 
@@ -61,7 +58,7 @@ links_shows_the_connections_of_a_carrier(Config) ->
      || Args <- [[], ["--json"]]
     ],
     ok = atoll_up_reef:down(dir(Config), Program),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 %% And says so when there is no way any more, and why.
 nodes_reach_each_other_over_gateways_and_route_says_how(Config) ->
@@ -109,7 +106,7 @@ nodes_reach_each_other_over_gateways_and_route_says_how(Config) ->
         ]
     ],
     ok = atoll_up_reef:down(dir(Config), Program),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
 
 dir(Config) ->
     proplists:get_value(dir, Config).
