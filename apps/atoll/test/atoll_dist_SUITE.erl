@@ -51,6 +51,8 @@
 
 %% A second.
 -define(STRANGERS, 3000).
+%% Seven contacts of each kind, so often at most.
+-define(CONTACTS, 6).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
@@ -529,14 +531,22 @@ who_speaks_erlangs_handshake_is_answered_in_it(Config) ->
     [?assertEqual(0, logged(A, Line)) || Line <- ["carrier_garbage", "carrier_refused", "carrier_stock_refused"]].
 
 %% Of fresh nodes in interactive mode, each of which loads what it needs when it first connects.
-%% The least of several, since the machine has other work too.
+%% The least of several, and of more where other work has disturbed them.
 a_first_contact_takes_little_longer_than_over_stock(Config) ->
-    Times = [{Args, contacts(Config, Args)} || _ <- lists:seq(1, 7), Args <- [[], carrier()]],
-    Least = fun(Of, At) -> lists:min([element(At, Us) || {Args, Us} <- Times, Args =:= Of]) end,
-    ct:pal("~p", [Times]),
-    ?assert(Least(carrier(), 1) < 1.5 * Least([], 1)),
+    ct:timetrap({minutes, 6}),
+    takes_little_longer([], ?CONTACTS, Config).
+
+takes_little_longer(Times, 0, _Config) ->
+    error({takes_longer, Times});
+takes_little_longer(Times, Left, Config) ->
+    More = [{Args, contacts(Config, Args)} || _ <- lists:seq(1, 7), Args <- [[], carrier()]] ++ Times,
+    Least = fun(Of, At) -> lists:min([element(At, Us) || {Args, Us} <- More, Args =:= Of]) end,
+    ct:pal("~p", [More]),
     %% Nobody waits for an acknowledgement, which comes after 40 ms.
-    ?assert(Least(carrier(), 2) < Least([], 2) + 10000).
+    case Least(carrier(), 1) < 1.5 * Least([], 1) andalso Least(carrier(), 2) < Least([], 2) + 10000 of
+        true -> ok;
+        false -> takes_little_longer(More, Left - 1, Config)
+    end.
 
 %% Of two fresh nodes the first one and the next one, in microseconds.
 contacts(Config, Args) ->

@@ -111,23 +111,14 @@ without(Option, [Option, _Value | Words]) -> without(Option, Words);
 without(Option, [Word | Words]) -> [Word | without(Option, Words)];
 without(_Option, []) -> [].
 
-short_value("10,20,40,60", _Dir) -> "2";
-short_value("8,16,32,64", _Dir) -> "2";
-%% The others take root.
-short_value("0,1,20", _Dir) -> "0";
-short_value("2000,32000", _Dir) -> "500";
+%% Nodes of a herd.
 short_value("20", _Dir) -> "4";
-short_value("2,4,8,16", _Dir) -> "2";
-%% Of which a group is.
-short_value("4,8,16,24", _Dir) -> "4";
-short_value("0,1,10", _Dir) -> "10";
-short_value("4,8,16", _Dir) -> "2";
-short_value("4,9,16", _Dir) -> "4";
-short_value("5,80", _Dir) -> "2";
+%% Of several numbers the first is enough: of paths it is the one that takes no root.
 short_value(Word, Dir) ->
-    case filename:extension(Word) of
-        ".jsonl" -> filename:join(Dir, Word);
-        _ -> Word
+    case {re:run(Word, "^([0-9]+)(,[0-9]+)+$", [{capture, [1], list}]), filename:extension(Word)} of
+        {{match, [First]}, _} -> First;
+        {nomatch, ".jsonl"} -> filename:join(Dir, Word);
+        {nomatch, _} -> Word
     end.
 
 what_is_measured_is_kept_and_shown(Config) ->

@@ -8,7 +8,9 @@
  * is silent, and comes from 127.0.0.1; the second, from two other addresses of the loopback, says
  * something else than anybody there understands, or goes at once; the third, from four more, says
  * WORDS, which are given in hexadecimal digits. Who does not go stays until KEPT of its kind have come
- * after it. Whoever is not let in within a second gives up. At the end it says
+ * after it. Whoever is not let in within a second gives up. No more come while WAITING wait: where a machine
+ * is too busy to let in as many, nodes would be kept out too, and nobody there could do anything about it. Those who
+ * should have come meanwhile never do. At the end it says
  *
  *   came N of M
  *
@@ -31,7 +33,7 @@
 #include <unistd.h>
 
 /* Of each kind so many stay; and so many at most wait to be let in. */
-enum { KINDS = 3, KEPT = 500, WAITING = 1024, FILES = KINDS * KEPT + WAITING + 64, EVENTS = 256, PATIENCE_US = 1000000 };
+enum { KINDS = 3, KEPT = 500, WAITING = 64, FILES = KINDS * KEPT + WAITING + 64, EVENTS = 256, PATIENCE_US = 1000000 };
 
 /* Its number tells what it does; 0 is none. */
 static long number_of[FILES];
@@ -168,7 +170,7 @@ int main(int argc, char **argv)
 {
     struct rlimit files;
     struct epoll_event events[EVENTS], end = {.events = EPOLLIN, .data.fd = 0};
-    long rate, ms, begin, now, due, number = 0;
+    long rate, ms, begin, now, due, missed = 0, number = 0;
     int poll, got, i;
     char ignored[256];
 
@@ -195,7 +197,11 @@ int main(int argc, char **argv)
         if (now - begin >= ms * 1000)
             break;
         forget(now);
-        due = (now - begin) * rate / 1000000;
+        due = (now - begin) * rate / 1000000 - missed;
+        if (due - number > EVENTS) {
+            missed += due - number - EVENTS;
+            due = number + EVENTS;
+        }
         for (i = 0; number < due && count_waiting < WAITING && i < EVENTS; i++)
             connects(poll, ++number);
         got = epoll_wait(poll, events, EVENTS, number < due && count_waiting < WAITING ? 0 : 1);

@@ -28,7 +28,7 @@
 -define(USUAL, 5).
 -define(SPENT_MS, 10000).
 
-suite() -> [{timetrap, {minutes, 10}}].
+suite() -> [{timetrap, {minutes, 10}}, {userdata, quiet}].
 
 all() ->
     [Case || atoll_tier:tier() =:= deep, Case <- [a_look_takes_little_of_the_processor, counting_costs_next_to_nothing, what_tracing_costs_is_measured, packets_of_lanes_and_circuits_are_counted]].

@@ -156,8 +156,9 @@ once(Jobs, Firsts, Places, Seed, Tier) ->
     atoll_test_report:begun(Tier, length(Jobs), length(Places), Seed),
     Begun = erlang:monotonic_time(millisecond),
     Run = fun(Job, Number) -> atoll_test_job:run(Job, lists:nth(Number, Places)) end,
-    Ended = fun(Job, Result, Left) -> atoll_test_report:ended(Job, Result, Left, Begun) end,
-    Done = atoll_test_queue:run(Jobs, Firsts, Run, Ended),
+    Ended = fun(More) -> fun(Job, Result, Left) -> atoll_test_report:ended(Job, Result, Left + More, Begun) end end,
+    {Beside, Alone} = atoll_test_jobs:quiet(Jobs),
+    Done = atoll_test_queue:run(Beside, Firsts, Run, Ended(length(Alone))) ++ atoll_test_queue:run(Alone, 1, Run, Ended(0)),
     {Seed, (erlang:monotonic_time(millisecond) - Begun) / 1000, Done}.
 
 planted(Faults, Root, Many, Seed) ->

@@ -3,7 +3,7 @@
 %% and so are its EUnit modules; what takes longer is a job of its own.
 -module(atoll_test_jobs).
 
--export([all/2, only/4, alone/3, with_cases/1, places/1, sources/1]).
+-export([all/2, only/4, alone/3, with_cases/1, quiet/1, places/1, sources/1]).
 
 -export_type([job/0, times/0]).
 
@@ -80,6 +80,13 @@ nearest(Name, Known) ->
 %% @doc Without the suites that have cases in the other tier only, and the jobs of which nothing is left.
 -spec with_cases([job()]) -> [job()].
 with_cases(Jobs) -> [Job#{modules := Some} || #{modules := All} = Job <- Jobs, [_ | _] = Some <- [[M || M <- All, has_cases(M)]]].
+
+%% @doc Those that run beside others, and those that want the machine for themselves: a suite of Common Test that
+%% compares times says so by `{userdata, quiet}'.
+-spec quiet([job()]) -> {Beside :: [job()], Alone :: [job()]}.
+quiet(Jobs) -> lists:partition(fun(#{modules := Modules}) -> not lists:any(fun is_quiet/1, Modules) end, Jobs).
+
+is_quiet(M) -> kind(M) =:= ct andalso erlang:function_exported(M, suite, 0) andalso lists:member({userdata, quiet}, M:suite()).
 
 %% @doc The places of so many processors: which jobs each takes before all others. A suite of Common Test
 %% waits for its nodes two thirds of its time, and EUnit modules compute: beside two places for each processor

@@ -20,7 +20,7 @@
 -define(SIZES, [
     {acks_nodes, 50, 100, "simulated nodes that acknowledge broadcasts"},
     {aco_busy, 25, 100, "rounds that keep the ant colonies busy while processes are killed"},
-    {aco_storms, 1, 20, "runs of the ant colonies under a kill a second on each node, in each reliable mode"},
+    {aco_storms, 1, 5, "runs of the ant colonies under a kill a second on each node, in each reliable mode"},
     {adcounter_nodes, 4, 60, "nodes that count advertisements"},
     {adcounter_sim_nodes, 12, 120, "simulated nodes that do"},
     {bulk_rounds, 1, 4, "times of bulk between three nodes, with the application and without"},
@@ -92,7 +92,7 @@
     {singleton_kills, 5, 50, "kills of the node of a singleton"},
     {still_s, 5, 60, "seconds for which the names of a node stand still"},
     {stopped_s, 2, 60, "seconds of messages to a node that stands still"},
-    {strangers_s, 2, 300, "seconds of 3,000 strangers a second"},
+    {strangers_s, 2, 60, "seconds of 3,000 strangers a second"},
     {unread, 1000, 10000, "messages that are not read, each amid a thousand times as much for others"},
     {upgrade_nodes, 3, 8, "nodes that are upgraded one by one, and back"},
     {watched_nodes, 4, 60, "nodes that are watched while it is measured what that costs"},

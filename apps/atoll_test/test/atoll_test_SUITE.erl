@@ -17,6 +17,7 @@
     what_hangs_is_told_with_the_line_that_runs_it_again/1,
     a_runner_that_is_ended_takes_all_down_and_is_no_success/1,
     nothing_that_a_job_has_started_outlives_it/1,
+    a_suite_that_wants_a_quiet_machine_is_behind_all_others/1,
     what_a_dead_runner_has_left_is_removed/1,
     there_is_one_run_in_a_tree_at_a_time/1,
     nothing_is_built_while_tests_run/1,
@@ -36,6 +37,7 @@ all() ->
         what_hangs_is_told_with_the_line_that_runs_it_again,
         a_runner_that_is_ended_takes_all_down_and_is_no_success,
         nothing_that_a_job_has_started_outlives_it,
+        a_suite_that_wants_a_quiet_machine_is_behind_all_others,
         what_a_dead_runner_has_left_is_removed,
         there_is_one_run_in_a_tree_at_a_time,
         nothing_is_built_while_tests_run,
@@ -72,7 +74,7 @@ all() ->
         "good(_) -> ok.\nbad(_) -> error({seed, os:getenv(\"SEED\")}).\n"
         "skipped(_) -> {skip, \"no network\"}.\nbehind(_) -> ok.\n"},
     {"apps/reef/test/reef_deep_SUITE.erl",
-        "-module(reef_deep_SUITE).\n-export([all/0, deep/1]).\n"
+        "-module(reef_deep_SUITE).\n-export([all/0, suite/0, deep/1]).\nsuite() -> [{userdata, quiet}].\n"
         "all() -> case atoll_tier:tier() of fast -> []; deep -> [deep] end.\n"
         "deep(_) -> ok.\n"},
     {"apps/reef/test/reef_groups_SUITE.erl",
@@ -254,6 +256,11 @@ nothing_that_a_job_has_started_outlives_it(Config) ->
     Guardian = hanging(fun() -> atoll_cluster_guardian:start(Dir, "/dev/null", Command, env(Dir)) end, Config),
     ok = atoll_cluster_guardian:finish(Guardian),
     ok = await_none(Config).
+
+%% It would be first: suites that nobody has timed are held for longer than EUnit modules.
+a_suite_that_wants_a_quiet_machine_is_behind_all_others(Config) ->
+    {0, Said} = run(["--tier", "deep", "--jobs", "1", "--suite", "reef_deep_SUITE,reef_twice_tests"], Config),
+    has("1 left: reef_twice_tests\n.* 0 left: reef_deep_SUITE\n", Said).
 
 %% As when the guardians are killed with it, or the machine has stopped.
 what_a_dead_runner_has_left_is_removed(Config) ->
