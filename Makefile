@@ -2,7 +2,7 @@
 # The front door for people: `make help` lists what there is.
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help demo experiments experiments-page build elixir report-bundle check-report watch-page check-watch-page test soak tests-deep goals faults flaky check lint xref dialyzer docs package clean
+.PHONY: help demo experiments experiments-page build elixir report-bundle check-report watch-page check-watch-page test soak tests-deep goals faults faults-drawn flaky check lint xref dialyzer docs package clean
 
 # Whatever a recipe starts in place of its shell dies with make, even when make
 # is killed by a signal that nobody can catch.
@@ -17,11 +17,12 @@ help:
 	@echo 'make experiments-page  docs/evidence/experiments.md from what they measured last'
 	@echo 'make test           the fast tier of the tests; SUITE=x_SUITE CASE=y SEED=7 for a part of them;'
 	@echo '                    OTP=25, 27 or 29 runs them in a Debian root of that release'
-	@echo 'make soak           all tests in full, the goals of the overlay, planted faults, and the'
+	@echo 'make soak           all tests in full, the goals of the overlay, some planted faults, and the'
 	@echo '                    fast tier on OTP 27 and 29; OTPS= without these'
 	@echo 'make flaky          one suite again and again beside busy loops; SUITE=x_SUITE N=20 BUSY=2'
 	@echo 'make goals          long simulations against the goals of the overlay; SEEDS=20, GOALS=speed,xbot'
-	@echo 'make faults         planted faults, each of which the tests must find; SUITE=atoll_sim for one application'
+	@echo 'make faults         planted faults, each of which the tests must find; SUITE=atoll_sim for one application,'
+	@echo '                    FAULTS=60 for so many that are drawn'
 	@echo 'make check          everything that must be clean: lint and test'
 	@echo 'make lint           warnings, the call graph (xref), the types (dialyzer), the documentation'
 	@echo 'make build          compiles; bin/atoll does so by itself when it has to'
@@ -83,7 +84,7 @@ ifdef SUITE
 	@$(TIED) scripts/test --tier deep $(CHOSEN) $(BESIDE)
 else
 	@failed=; \
-	for part in tests-deep goals faults $(OTPS:%=otp-%); do \
+	for part in tests-deep goals faults-drawn $(OTPS:%=otp-%); do \
 		echo "== $$part"; $(MAKE) $$part || failed="$$failed $$part"; \
 	done; \
 	[ -z "$$failed" ] || { echo "make soak: failed:$$failed" >&2; exit 1; }
@@ -95,6 +96,10 @@ tests-deep: build elixir
 FAULTS ?= all
 faults: build
 	@$(TIED) scripts/test --faults '$(FAULTS)' $(CHOSEN)
+
+# As many as the hour of `make soak' has room for. Each run draws others.
+faults-drawn:
+	@$(MAKE) faults FAULTS=60
 
 N ?= 20
 flaky: build

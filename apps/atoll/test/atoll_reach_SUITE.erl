@@ -38,7 +38,8 @@
 -define(WINDOW, 1048576).
 -define(GROWN, 16777216).
 
-suite() -> [{timetrap, {minutes, 9}}].
+%% Forty nodes take the whole machine.
+suite() -> [{timetrap, {minutes, 9}} | [{userdata, quiet} || atoll_tier:tier() =:= deep]].
 
 all() -> cases(atoll_tier:tier()).
 

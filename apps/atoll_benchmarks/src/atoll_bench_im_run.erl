@@ -99,15 +99,15 @@ traffic(#{cluster := Cluster, plan := Plan, routers := Routers, clients := [Firs
             Error
     end.
 
-%% What the server nodes say of themselves.
+%% What the server nodes say of themselves; one that was killed says nothing.
 look(#{cluster := Cluster, servers := Servers}) ->
-    [Status || Node <- Servers, {ok, Status} <- [atoll_cluster:call(Cluster, Node, im, status, [], ?CALL_MS)]].
+    [{Node, Status} || {Node, {ok, {ok, Status}}} <- atoll_cluster:multicall(Cluster, im, status, [], ?CALL_MS), lists:member(Node, Servers)].
 
 compared([], _, _) ->
     #{lost => [], left => none};
 compared(Before, #{plan := Plan} = Ready, Deadline) ->
     After = look(Ready),
-    Then = left(Before),
+    Then = left([Look || {Node, _} = Look <- Before, lists:keymember(Node, 1, After)]),
     Left = maps:map(fun(What, N) -> N - map_get(What, Then) end, left(After)),
     case lists:all(fun(N) -> N =:= 0 end, maps:values(maps:remove(processes, Left))) orelse erlang:monotonic_time(millisecond) >= Deadline of
         true ->
@@ -119,14 +119,14 @@ compared(Before, #{plan := Plan} = Ready, Deadline) ->
     end.
 
 left(Looks) ->
-    Rows = [N || #{databases := Databases} <- Looks, #{rows := N} <- Databases],
-    maps:from_list([{rows, lists:sum(Rows)} | [{What, lists:sum([map_get(What, Look) || Look <- Looks])} || What <- [clients, sessions, names, processes]]]).
+    Rows = [N || {_, #{databases := Databases}} <- Looks, #{rows := N} <- Databases],
+    maps:from_list([{rows, lists:sum(Rows)} | [{What, lists:sum([map_get(What, Look) || {_, Look} <- Looks])} || What <- [clients, sessions, names, processes]]]).
 
 %% In which epoch the data of each database began.
 births(Plan, Looks) ->
     [
         {im_plan:db_name(Server, 1, Kind, Plan), Born}
-     || #{databases := Databases} <- Looks, #{role := main, server := Server, kind := Kind, born := Born} <- Databases
+     || {_, #{databases := Databases}} <- Looks, #{role := main, server := Server, kind := Kind, born := Born} <- Databases
     ].
 
 storm(_Cluster, [], _Seed) -> {ok, none};

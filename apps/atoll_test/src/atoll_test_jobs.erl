@@ -82,7 +82,7 @@ nearest(Name, Known) ->
 with_cases(Jobs) -> [Job#{modules := Some} || #{modules := All} = Job <- Jobs, [_ | _] = Some <- [[M || M <- All, has_cases(M)]]].
 
 %% @doc Those that run beside others, and those that want the machine for themselves: a suite of Common Test that
-%% compares times says so by `{userdata, quiet}'.
+%% compares times, or takes all of it, says so by `{userdata, quiet}'.
 -spec quiet([job()]) -> {Beside :: [job()], Alone :: [job()]}.
 quiet(Jobs) -> lists:partition(fun(#{modules := Modules}) -> not lists:any(fun is_quiet/1, Modules) end, Jobs).
 
