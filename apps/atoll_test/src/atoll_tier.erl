@@ -67,7 +67,7 @@
     {orbit_group, 3, 4, "nodes of each of the two groups that a mesh's program runs over"},
     {orbit_mesh, 5, 9, "nodes of Orbit's mesh"},
     {orbit_space, 10000, 100000, "numbers of which Orbit's published size is found"},
-    {order_times, 3, 300, "messages of each of 64 senders to each of 8 receivers, over lanes"},
+    {order_times, 3, 100, "messages of each of 64 senders to each of 8 receivers, over lanes"},
     {overlay_lives, 3, 20, "times that a node of an overlay starts again"},
     {overlay_nodes, 15, 60, "nodes with an overlay, of which half are killed"},
     {place_nodes, 8, 50, "nodes that are asked for their attributes, a fifth of them stopped"},
