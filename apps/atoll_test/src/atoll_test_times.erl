@@ -5,9 +5,13 @@
 
 -export([read/1, write/2]).
 
-%% @doc Seconds of each module; none if nothing is recorded.
+%% @doc Seconds of each module; none if nothing is recorded. What was not recorded in the deep tier takes as long there
+%% as in the fast one, or longer.
 -spec read(atoll_tier:tier()) -> atoll_test_jobs:times().
-read(Tier) ->
+read(fast) -> recorded(fast);
+read(deep) -> maps:merge(recorded(fast), recorded(deep)).
+
+recorded(Tier) ->
     case file:consult(file(Tier)) of
         {ok, Terms} -> maps:from_list(Terms);
         {error, enoent} -> #{}
@@ -17,7 +21,7 @@ read(Tier) ->
 -spec write(atoll_tier:tier(), [{atoll_test_jobs:job(), atoll_test_job:ended()}]) -> ok.
 write(Tier, Done) ->
     New = maps:from_list(lists:append([of_job(Job, Ended) || {Job, Ended} <- Done])),
-    All = lists:sort(maps:to_list(maps:merge(read(Tier), New))),
+    All = lists:sort(maps:to_list(maps:merge(recorded(Tier), New))),
     Head = ["%% Seconds that each test module took in the ", atom_to_list(Tier), " tier: RECORD=1 writes this.\n"],
     ok = file:write_file(file(Tier), [Head | [io_lib:format("{~p, ~.1f}.~n", [M, S]) || {M, S} <- All]]).
 
