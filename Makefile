@@ -17,7 +17,7 @@ help:
 	@echo 'make experiments-page  docs/evidence/experiments.md from what they measured last'
 	@echo 'make test           the fast tier of the tests; SUITE=x_SUITE CASE=y SEED=7 for a part of them;'
 	@echo '                    OTP=25, 27 or 29 runs them in a Debian root of that release'
-	@echo 'make soak           all tests in full, the goals of the overlay, some planted faults, and the'
+	@echo 'make soak           all tests in full, the goals of the overlay, sixty planted faults, and the'
 	@echo '                    fast tier on OTP 27 and 29; OTPS= without these'
 	@echo 'make flaky          one suite again and again beside busy loops; SUITE=x_SUITE N=20 BUSY=2'
 	@echo 'make goals          long simulations against the goals of the overlay; SEEDS=20, GOALS=speed,xbot'
@@ -64,7 +64,7 @@ experiments: build
 experiments-page: build
 	@ATOLL_TIED_TO=$$PPID bin/atoll experiments --draw --out _build/experiments && cp _build/experiments/experiments.md docs/evidence/experiments.md
 
-# What `make test', `make soak' and `make flaky' are told on the command line.
+# What `make test', `make soak', `make flaky' and `make faults' are told on the command line.
 CHOSEN = $(if $(SUITE),--suite '$(SUITE)') $(if $(CASE),--case '$(CASE)') $(if $(SEED),--seed '$(SEED)') \
 	$(if $(JOBS),--jobs '$(JOBS)') $(if $(RECORD),--record)
 BESIDE = $(if $(BUSY),--busy '$(BUSY)')
@@ -97,7 +97,7 @@ FAULTS ?= all
 faults: build
 	@$(TIED) scripts/test --faults '$(FAULTS)' $(CHOSEN)
 
-# As many as the hour of `make soak' has room for. Each run draws others.
+# Few enough for the hour of `make soak'. Each run draws others, or those of its SEED.
 faults-drawn:
 	@$(MAKE) faults FAULTS=60
 

@@ -49,7 +49,7 @@
     a_bad_configuration_is_one_sentence/1
 ]).
 
-%% A second.
+%% A second, at most.
 -define(STRANGERS, 3000).
 %% Seven contacts of each kind, so often at most.
 -define(CONTACTS, 6).
@@ -533,7 +533,7 @@ who_speaks_erlangs_handshake_is_answered_in_it(Config) ->
 %% Of fresh nodes in interactive mode, each of which loads what it needs when it first connects.
 %% The least of several, and of more where other work has disturbed them.
 a_first_contact_takes_little_longer_than_over_stock(Config) ->
-    ct:timetrap({minutes, 6}),
+    ct:timetrap({minutes, 15}),
     takes_little_longer([], ?CONTACTS, Config).
 
 takes_little_longer(Times, 0, _Config) ->
@@ -671,7 +671,9 @@ strangers_starve_no_handshake(Program, Config) ->
     Refused = call(A, atoll_dist, refused, []),
     ct:pal("~b strangers of ~b in ~b ms; ~p; ~p", [Came, All, Ms, Connected, Refused]),
     [?assertMatch({Times, 0, _} when Times > 0, Done) || Done <- Connected],
-    %% How many came depends on what else the machine does; there were too many at any rate.
+    %% How many came depends on what else the machine does; there were too many at any rate: more in a second than
+    %% may wait to say something.
+    ?assert(Came > Ms div 4, {Came, Ms}),
     ?assertMatch(#{carrier_garbage := _, carrier_crowded := _}, Refused),
     %% As said once for each address.
     ?assert(logged(A, "what: carrier_garbage") =< 8).

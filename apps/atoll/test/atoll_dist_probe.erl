@@ -504,7 +504,8 @@ drips(To) ->
     receive
         stop -> ok;
         more ->
-            receive after 40 -> To ! drop end,
+            receive after 40 -> ok end,
+            To ! drop,
             drips(To)
     end.
 

@@ -99,13 +99,17 @@ can_be_run(_Command) -> true.
 short(["bin/atoll" | Words], Dir) ->
     Less =
         case Words of
-            ["bench", "run", "overlay" | _] -> ["--rounds", "1", "--seconds", "1", "--broadcasts", "2"];
+            ["bench", "run", "overlay" | _] -> ["--nodes", "2", "--rounds", "1", "--seconds", "1", "--broadcasts", "2"];
+            ["bench", "run", "names" | _] -> ["--nodes", "2", "--rounds", "1"];
+            %% With operations on all nodes.
+            ["bench", "run", "debench" | _] -> ["--global", "10", "--rounds", "1"];
             %% Each system has nodes of its own.
             ["bench", "run", "dist" | _] -> ["--rounds", "1", "--system", "stock,direct"];
             ["bench", "run" | _] -> ["--rounds", "1"];
             _ -> []
         end,
-    [short_value(Word, Dir) || Word <- without("--rounds", without("--starts", Words))] ++ Less.
+    Kept = lists:foldl(fun without/2, Words, ["--starts" | [Option || "--" ++ _ = Option <- Less]]),
+    [short_value(Word, Dir) || Word <- Kept] ++ Less.
 
 without(Option, [Option, _Value | Words]) -> without(Option, Words);
 without(Option, [Word | Words]) -> [Word | without(Option, Words)];

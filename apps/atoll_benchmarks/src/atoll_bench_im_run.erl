@@ -20,7 +20,8 @@
     storm := atoll_bench_storm:result(),
     %% The databases of which both copies were lost, against which nothing is promised.
     lost := [atom()],
-    %% How much more there is on all server nodes than before; nobody knows on nodes of somebody else's.
+    %% How much more there is on all server nodes than before. Nobody knows on nodes of somebody else's, or
+    %% where one of them does not answer.
     left := #{clients | sessions | rows | names | processes := integer()} | none
 }.
 
@@ -99,7 +100,7 @@ traffic(#{cluster := Cluster, plan := Plan, routers := Routers, clients := [Firs
             Error
     end.
 
-%% What the server nodes say of themselves; one that was killed says nothing.
+%% What the server nodes say of themselves: those that are down, or are being started, say nothing.
 look(#{cluster := Cluster, servers := Servers}) ->
     [{Node, Status} || {Node, {ok, {ok, Status}}} <- atoll_cluster:multicall(Cluster, im, status, [], ?CALL_MS), lists:member(Node, Servers)].
 
@@ -107,9 +108,13 @@ compared([], _, _) ->
     #{lost => [], left => none};
 compared(Before, #{plan := Plan} = Ready, Deadline) ->
     After = look(Ready),
-    Then = left([Look || {Node, _} = Look <- Before, lists:keymember(Node, 1, After)]),
-    Left = maps:map(fun(What, N) -> N - map_get(What, Then) end, left(After)),
-    case lists:all(fun(N) -> N =:= 0 end, maps:values(maps:remove(processes, Left))) orelse erlang:monotonic_time(millisecond) >= Deadline of
+    Then = left(Before),
+    Left =
+        case lists:sort([Node || {Node, _} <- After]) =:= lists:sort([Node || {Node, _} <- Before]) of
+            true -> maps:map(fun(What, N) -> N - map_get(What, Then) end, left(After));
+            false -> none
+        end,
+    case is_as_before(Left) orelse erlang:monotonic_time(millisecond) >= Deadline of
         true ->
             Births = births(Plan, After),
             #{lost => [Name || {Name, Born} <- births(Plan, Before), {Of, Now} <- Births, Of =:= Name, Born =/= Now], left => Left};
@@ -117,6 +122,9 @@ compared(Before, #{plan := Plan} = Ready, Deadline) ->
             receive after ?LOOK_MS -> ok end,
             compared(Before, Ready, Deadline)
     end.
+
+is_as_before(none) -> false;
+is_as_before(Left) -> lists:all(fun(N) -> N =:= 0 end, maps:values(maps:remove(processes, Left))).
 
 left(Looks) ->
     Rows = [N || {_, #{databases := Databases}} <- Looks, #{rows := N} <- Databases],

@@ -12,6 +12,7 @@
 
 -define(MS, 10000).
 
+%% Limits of two stages are compared.
 suite() -> [{timetrap, {minutes, 10}} | [{userdata, quiet} || atoll_tier:tier() =:= deep]].
 
 all() ->
@@ -77,7 +78,7 @@ each_change_alone_is_measured(_) ->
      || {Change, _, _} <- matchstream_switches:names(), atoll_bench_matchstream:check(point(#{change => Change})) =:= ok
     ].
 
-%% With 1,024 files, less than that: however slow the machine is.
+%% Fewer clients than the 1,024 files. With 20 s to serve them it is the files that limit, on a slow machine too.
 limits_are_found(_) ->
     with(#{change => stage2, find => clients, clients => 2000, rate => 5, within => 20000}, fun(State) ->
         {ok, #{limit := Limit}, #{from := Limit}} = atoll_bench_matchstream:round(State),

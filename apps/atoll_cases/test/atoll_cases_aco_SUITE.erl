@@ -7,7 +7,6 @@
 -export([what_is_killed_meanwhile_changes_nothing_of_what_is_found/1,
          where_nobody_watches_a_killed_node_fails_the_run/1]).
 
-%% Within which everything of a command has to be gone.
 -define(RUN_MS, 120000).
 
 suite() -> [{timetrap, {minutes, 5}}].

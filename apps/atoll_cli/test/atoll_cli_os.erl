@@ -23,7 +23,7 @@
 %% Ends what hangs; nothing is promised of it.
 -define(RUN_MS, 300000).
 %% How long what was started may outlive its program, with a database that has files to write too.
--define(GONE_MS, 10000).
+-define(GONE_MS, 20000).
 -define(LOOK_MS, 50).
 
 %% @doc The working tree.
@@ -184,7 +184,7 @@ left(Dir, Test) ->
         Command <- [[binary_to_list(Arg) || Arg <- binary:split(Line, <<0>>, [global])]],
         Test(Command)].
 
-%% @doc Whether nothing is left in the end.
+%% @doc Waits until nothing is left, for as long as that may take.
 -spec await_none_left(file:filename()) -> ok | {left, [term()]}.
 await_none_left(Dir) ->
     case wait_until(fun() -> left(Dir) =:= [] end, deadline(?GONE_MS)) of

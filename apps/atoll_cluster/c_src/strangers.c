@@ -8,9 +8,9 @@
  * is silent, and comes from 127.0.0.1; the second, from two other addresses of the loopback, says
  * something else than anybody there understands, or goes at once; the third, from four more, says
  * WORDS, which are given in hexadecimal digits. Who does not go stays until KEPT of its kind have come
- * after it. Whoever is not let in within a second gives up. No more come while WAITING wait: where a machine
- * is too busy to let in as many, nodes would be kept out too, and nobody there could do anything about it. Those who
- * should have come meanwhile never do. At the end it says
+ * after it. Whoever is not let in within a second gives up. No more come while MANY wait: where a machine is too busy
+ * to let in as many, nodes would be kept out too, and nobody there could do anything about it. Of those who should
+ * have come meanwhile all but EVENTS never do. At the end it says
  *
  *   came N of M
  *
@@ -32,13 +32,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of each kind so many stay; and so many at most wait to be let in. */
-enum { KINDS = 3, KEPT = 500, WAITING = 64, FILES = KINDS * KEPT + WAITING + 64, EVENTS = 256, PATIENCE_US = 1000000 };
+/* Of each kind so many stay. WAITING have places to wait to be let in, those that were let in before an older one too;
+ * MANY of them wait. */
+enum { KINDS = 3, KEPT = 500, WAITING = 1024, MANY = 64, FILES = KINDS * KEPT + WAITING + 64, EVENTS = 256, PATIENCE_US = 1000000 };
 
 /* Its number tells what it does; 0 is none. */
 static long number_of[FILES];
 static long began_at[FILES];
-static int waiting[WAITING], first_waiting, count_waiting;
+static int waiting[WAITING], first_waiting, count_waiting, really_waiting;
 static int kept[KINDS][KEPT], next_kept[KINDS];
 static struct sockaddr_in target;
 static unsigned char words[4096];
@@ -118,8 +119,10 @@ static void forget(long now)
 
         if (fd && now - began_at[fd] < PATIENCE_US)
             break;
-        if (fd)
+        if (fd) {
             closed(fd);
+            really_waiting--;
+        }
         first_waiting = (first_waiting + 1) % WAITING;
         count_waiting--;
     }
@@ -132,8 +135,10 @@ static void answered(int fd)
 
     for (i = 0; i < count_waiting; i++) {
         at = (first_waiting + i) % WAITING;
-        if (waiting[at] == fd)
+        if (waiting[at] == fd) {
             waiting[at] = 0;
+            really_waiting--;
+        }
     }
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) || error)
         closed(fd);
@@ -164,6 +169,12 @@ static void connects(int poll, long number)
     number_of[fd] = number;
     began_at[fd] = now_us();
     waiting[(first_waiting + count_waiting++) % WAITING] = fd;
+    really_waiting++;
+}
+
+static int may_come(void)
+{
+    return really_waiting < MANY && count_waiting < WAITING;
 }
 
 int main(int argc, char **argv)
@@ -202,9 +213,9 @@ int main(int argc, char **argv)
             missed += due - number - EVENTS;
             due = number + EVENTS;
         }
-        for (i = 0; number < due && count_waiting < WAITING && i < EVENTS; i++)
+        for (i = 0; number < due && may_come() && i < EVENTS; i++)
             connects(poll, ++number);
-        got = epoll_wait(poll, events, EVENTS, number < due && count_waiting < WAITING ? 0 : 1);
+        got = epoll_wait(poll, events, EVENTS, number < due && may_come() ? 0 : 1);
         for (i = 0; i < got; i++) {
             if (events[i].data.fd)
                 answered(events[i].data.fd);

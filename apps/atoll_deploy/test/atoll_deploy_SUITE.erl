@@ -391,7 +391,7 @@ time_grows_with_the_nodes_as_that_of_bare_peers(Config) ->
     ?assert(Ratio =< 2.0, Rows),
     ok = atoll_deploy:close(Deployment).
 
-counts() -> [5, 60, 20, 40].
+counts() -> [5, 60, 10, 40, 20].
 
 deployed(Deployment, N) ->
     {ok, #{up := Up, failed := [], ms := Ms}} = run(Deployment, N),

@@ -24,7 +24,7 @@
 -import(atoll_watch_peers, [call/4, call/5, await/2]).
 
 -define(LATE_MS, 60000).
-%% Half a million of them are a minute of work where others have work too.
+%% Half a million of them take more than a minute where others have work too.
 -define(PINGS_MS, 300000).
 -define(PROBE, atoll_flow_probe).
 %% Times are those of a machine that is not busy: the quickest of so many counts.

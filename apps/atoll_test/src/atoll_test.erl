@@ -40,7 +40,7 @@
     #{name => repeat, value => "N", default => "1", read => atoll_cli_read:whole(1, 1000), help => "so many times"},
     #{name => busy, value => "N", default => "0", read => atoll_cli_read:whole(0, 64), help => "beside so many busy loops"},
     #{name => record, help => "keeps what each module took, for the order of later runs"},
-    #{name => faults, value => "N", read => fun many/1, help => "plants all faults, or so many that the seed draws, each of which must be found"}
+    #{name => faults, value => "N|all", read => fun many/1, help => "plants all faults, or so many that the seed draws, each of which must be found"}
 ]).
 
 %% @doc The entry point: plain arguments are those of `scripts/test'.
@@ -65,7 +65,7 @@ many("all") ->
     {ok, all};
 many(Text) ->
     case (atoll_cli_read:whole(1, 10000))(Text) of
-        {ok, N} -> {ok, N};
+        {ok, _} = Many -> Many;
         {error, Why} -> {error, [Why, ", or all"]}
     end.
 

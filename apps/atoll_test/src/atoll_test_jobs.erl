@@ -86,7 +86,7 @@ with_cases(Jobs) -> [Job#{modules := Some} || #{modules := All} = Job <- Jobs, [
 -spec quiet([job()]) -> {Beside :: [job()], Alone :: [job()]}.
 quiet(Jobs) -> lists:partition(fun(#{modules := Modules}) -> not lists:any(fun is_quiet/1, Modules) end, Jobs).
 
-is_quiet(M) -> kind(M) =:= ct andalso erlang:function_exported(M, suite, 0) andalso lists:member({userdata, quiet}, M:suite()).
+is_quiet(M) -> kind(M) =:= ct andalso lists:member({suite, 0}, M:module_info(exports)) andalso lists:member({userdata, quiet}, M:suite()).
 
 %% @doc The places of so many processors: which jobs each takes before all others. A suite of Common Test
 %% waits for its nodes two thirds of its time, and EUnit modules compute: beside two places for each processor

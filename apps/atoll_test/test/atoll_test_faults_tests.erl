@@ -14,9 +14,9 @@ every_planted_module_compiles_test_() ->
     Erl = [F || #{file := File} = F <- atoll_test_faults:read(), filename:extension(File) =:= ".erl"],
     Names = [{erlang:phash2({atoll_tier:seed(?MODULE), F}), F} || F <- Erl],
     Some = lists:sublist([F || {_, F} <- lists:sort(Names)], atoll_tier:tests(length(Erl))),
-    {timeout, 300, ?_assertEqual([], [{File, Why} || #{file := File} = F <- Some, {error, Why, _} <- [compiled(F)]])}.
+    {timeout, 900, ?_assertEqual([], [{File, Why} || #{file := File} = F <- Some, {error, Why, _} <- [compiled(F)]])}.
 
-%% Of a compilation all that can fail.
+%% All passes that can refuse a source; no code is made.
 compiled(#{file := File, replace := Replace, by := By}) ->
     {ok, Text} = file:read_file(filename:join(root(), File)),
     Planted = atoll_test_file:temporary(filename:basename(File, ".erl")) ++ ".erl",

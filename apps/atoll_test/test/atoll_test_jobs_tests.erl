@@ -40,6 +40,11 @@ what_nobody_has_timed_runs_too_test() ->
     Modules = lists:append([Ms || {_, Ms} <- names(atoll_test_jobs:all(?SOURCES, #{}))]),
     ?assertEqual([fish_tests, reef_SUITE, reef_a_tests, reef_b_tests, reef_c_tests], lists:sort(Modules)).
 
+what_was_not_timed_in_the_deep_tier_takes_what_it_takes_in_the_fast_one_test() ->
+    [Fast, Deep] = [atoll_test_times:read(Tier) || Tier <- [fast, deep]],
+    ?assertEqual([], maps:keys(Fast) -- maps:keys(Deep)),
+    ?assert(maps:get(aco_SUITE, Deep) > maps:get(aco_SUITE, Fast)).
+
 each_job_has_a_name_of_its_own_test() ->
     Names = [Name || #{name := Name} <- atoll_test_jobs:all(?SOURCES, #{reef_a_tests => 19.0, reef_b_tests => 19.0})],
     ?assertEqual(length(Names), length(lists:usort(Names))).
