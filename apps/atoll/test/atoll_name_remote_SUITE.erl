@@ -15,7 +15,8 @@
     when_all_stand_still_the_answer_is_in_time/1,
     what_cannot_be_answered_says_why/1,
     a_name_of_its_own_group_is_asked_of_nobody/1,
-    who_leaves_is_told_its_groups/1
+    who_leaves_is_told_its_groups/1,
+    a_look_for_who_is_gone_makes_no_connection/1
 ]).
 
 -export([do/1, fill/1]).
@@ -39,7 +40,7 @@ groups() ->
         who_stands_still_costs_a_moment,
         when_all_stand_still_the_answer_is_in_time
     ],
-    [{stock, Cases ++ [a_name_of_its_own_group_is_asked_of_nobody, who_leaves_is_told_its_groups]}, {carrier, Cases}].
+    [{stock, Cases ++ [a_name_of_its_own_group_is_asked_of_nobody, a_look_for_who_is_gone_makes_no_connection, who_leaves_is_told_its_groups]}, {carrier, Cases}].
 
 init_per_group(Kind, Config) ->
     Args = ["-atoll", "linger", "200", "directory", text(?DIRECTORY) | args(Kind)],
@@ -185,6 +186,14 @@ a_name_of_its_own_group_is_asked_of_nobody(Config) ->
     {None, {error, no_such_name}} = timed(C, Holder, c, never),
     [ok = ?C:call(C, Holder, sys, resume, [Room]) || Room <- Rooms],
     ?assert(Us + None < ?MOMENT_US, {Us, None}).
+
+%% It is looked for by a process of its own, which may come to that when the node has gone, and is starting again.
+a_look_for_who_is_gone_makes_no_connection(Config) ->
+    #{cluster := C, from := From, holder := Gone} = ?config(world, Config),
+    _ = ?C:call(C, From, erlang, disconnect_node, [Gone]),
+    ok = ?C:await(fun() -> lists:member(Gone, ?C:call(C, From, erlang, nodes, [connected])) end, false),
+    ?assertEqual(unknown, ?C:call(C, From, atoll_name, look_for, [Gone, 0, self()])),
+    ?assertNot(lists:member(Gone, ?C:call(C, From, erlang, nodes, [connected]))).
 
 %% It would be held for a failure of the group otherwise.
 who_leaves_is_told_its_groups(Config) ->

@@ -28,6 +28,8 @@
 %% For other nodes.
 -export([told/2]).
 -export([open/1, act/2, event/2, notice/2]).
+%% For spawn_monitor/3.
+-export([look_for/3]).
 
 -export_type([group/0, name/0, options/0, reason/0, error/0]).
 
@@ -432,13 +434,12 @@ act({unwant, Node}, World) ->
     ok = atoll_link:unwant(Node),
     World;
 act({act, {look_for, Node, Mark}}, #world{looking = Looking} = World) ->
-    case lists:member(Node, maps:values(Looking)) orelse not lists:member(Node, nodes(connected)) of
+    case lists:member(Node, maps:values(Looking)) of
         true ->
             World;
         false ->
             %% In a process of its own: a monitor on a node waits while its connection is busy.
-            Self = self(),
-            {_, Ref} = spawn_monitor(fun() -> look_for(Node, Mark, Self) end),
+            {_, Ref} = spawn_monitor(?MODULE, look_for, [Node, Mark, self()]),
             World#world{looking = Looking#{Ref => Node}}
     end;
 act({act, {tell, Pid, Told, Conflict}}, World) ->
@@ -476,7 +477,16 @@ monitor_now(Pid) ->
             erlang:monitor(process, Pid)
     end.
 
+%% @private
+-spec look_for(node(), Mark :: term(), From :: pid()) -> term().
 look_for(Node, Mark, From) ->
+    %% Just before it: a monitor on a node that is gone, and starts again, would make a connection that nobody wants.
+    case lists:member(Node, nodes(connected)) of
+        true -> looked_for(Node, Mark, From);
+        false -> unknown
+    end.
+
+looked_for(Node, Mark, From) ->
     Ref = erlang:monitor(process, {?MODULE, Node}),
     receive
         {'DOWN', Ref, process, _, noproc} -> From ! {absent, Node, Mark};
