@@ -32,8 +32,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of each kind so many stay. WAITING have places to wait to be let in, those that were let in before an older one too;
- * MANY of them wait. */
+/* Of each kind so many stay. Places to wait are taken in order and given back in order, so one that is let in keeps
+ * its place until those before it have gone: there are WAITING places, for MANY that wait. */
 enum { KINDS = 3, KEPT = 500, WAITING = 1024, MANY = 64, FILES = KINDS * KEPT + WAITING + 64, EVENTS = 256, PATIENCE_US = 1000000 };
 
 /* Its number tells what it does; 0 is none. */
