@@ -44,7 +44,7 @@
     {flow_flood_ms, 2000, 20000, "milliseconds of more messages than are traced"},
     {flow_messages, 50000, 1000000, "messages of a script that are counted one by one"},
     {formed_nodes, 14, 60, "simulated nodes that have joined by one, and rest"},
-    {group_passers, 60, 20000, "nodes that come into a group of ten and leave it"},
+    {group_passers, 60, 5000, "nodes that come into a group of ten and leave it"},
     {harmed_nodes, 5, 8, "nodes with an overlay on which fault scripts are played"},
     {hyparview_nodes, 80, 300, "simulated nodes most of which die at once, with hyparview"},
     {link_overlay_nodes, 4, 6, "nodes whose links are the neighbours of an overlay"},
