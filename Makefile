@@ -21,8 +21,8 @@ help:
 	@echo '                    fast tier on OTP 27 and 29; OTPS= without these'
 	@echo 'make flaky          one suite again and again beside busy loops; SUITE=x_SUITE N=20 BUSY=2'
 	@echo 'make goals          long simulations against the goals of the overlay; SEEDS=20, GOALS=speed,xbot'
-	@echo 'make faults         planted faults, each of which the tests must find; SUITE=atoll_sim for one application,'
-	@echo '                    FAULTS=60 for so many that are drawn'
+	@echo 'make faults         planted faults, each of which the tests must find; SUITE=atoll_sim for one application'
+	@echo '                    or module, FAULTS=60 for so many that are drawn'
 	@echo 'make check          everything that must be clean: lint and test'
 	@echo 'make lint           warnings, the call graph (xref), the types (dialyzer), the documentation'
 	@echo 'make build          compiles; bin/atoll does so by itself when it has to'
@@ -99,7 +99,7 @@ faults: build
 
 # Few enough for the hour of `make soak'. Each run draws others, or those of its SEED.
 faults-drawn:
-	@$(MAKE) faults FAULTS=60
+	@$(MAKE) faults FAULTS=$(or $(filter-out all,$(FAULTS)),60)
 
 N ?= 20
 flaky: build

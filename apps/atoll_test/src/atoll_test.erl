@@ -164,5 +164,6 @@ once(Jobs, Firsts, Places, Seed, Tier) ->
 planted(Faults, Root, Many, Seed) ->
     atoll_test_report:print("~b faults, ~b at once, SEED=~b~n", [length(Faults), Many, Seed]),
     atoll_test_places:with(Many, Root, fun(Places) ->
-        atoll_test_report:faults(atoll_test_faults:run(Faults, Root, [P#{seed => Seed} || P <- Places], fun atoll_test_report:fault/2))
+        Told = fun(Fault, Found) -> atoll_test_report:fault(Seed, Fault, Found) end,
+        atoll_test_report:faults(atoll_test_faults:run(Faults, Root, [P#{seed => Seed} || P <- Places], Told))
     end).

@@ -7,7 +7,7 @@
 %% that the fault names are run in the fast tier, then, if all are green, in the deep one.
 -module(atoll_test_faults).
 
--export([read/0, chosen/3, wrong/2, run/4]).
+-export([read/0, chosen/3, module/1, wrong/2, run/4]).
 
 -export_type([fault/0, found/0]).
 
@@ -51,13 +51,14 @@ wrong(Root, #{file := File, replace := Replace, by := By, breaks := [_ | _], sui
 wrong(_Root, Fault) ->
     lists:flatten(io_lib:format("not a fault: ~0p", [Fault])).
 
-%% @doc The faults of some applications, or of all with none: all of them, or so many that a seed draws.
+%% @doc The faults of some applications or modules, or of all with none: all of them, or so many that a seed draws.
 -spec chosen([string()], pos_integer() | all, Seed :: non_neg_integer()) -> {ok, [fault(), ...]} | {error, iodata()}.
-chosen(Apps, Many, Seed) ->
+chosen(Names, Many, Seed) ->
     Faults = read(),
-    case Apps -- [app(File) || #{file := File} <- Faults] of
-        [] -> {ok, drawn(Many, Seed, [F || #{file := File} = F <- Faults, Apps =:= [] orelse lists:member(app(File), Apps)])};
-        [App | _] -> {error, ["no fault is planted in ", App]}
+    In = fun(#{file := File}) -> [app(File), module(File)] end,
+    case Names -- lists:flatmap(In, Faults) of
+        [] -> {ok, drawn(Many, Seed, [F || F <- Faults, Names =:= [] orelse In(F) -- Names =/= In(F)])};
+        [Name | _] -> {error, ["no fault is planted in ", Name]}
     end.
 
 drawn(all, _Seed, Faults) -> Faults;
@@ -125,3 +126,7 @@ is_red(Suite, App, Place) ->
     Broken =/= none orelse lists:any(fun(#{outcome := Outcome}) -> Outcome =:= failed end, Results).
 
 app(File) -> lists:nth(2, filename:split(File)).
+
+%% @doc The module, or the script, of a file.
+-spec module(file:filename()) -> string().
+module(File) -> filename:basename(File, ".erl").

@@ -2,7 +2,7 @@
 %% @doc What the runner of the tests says.
 -module(atoll_test_report).
 
--export([begun/4, ended/4, is_red/1, close/3, fault/2, faults/1, print/2]).
+-export([begun/4, ended/4, is_red/1, close/3, fault/3, faults/1, print/2]).
 
 -type done() :: [{atoll_test_jobs:job(), atoll_test_job:ended()}].
 
@@ -105,15 +105,17 @@ only(#{kind := ct}, Case) ->
 target(fast) -> "test";
 target(deep) -> "soak".
 
-%% @doc What came of a planted fault.
--spec fault(atoll_test_faults:fault(), atoll_test_faults:found()) -> ok.
-fault(#{file := File, breaks := Breaks}, Found) ->
-    {Word, Why} = found(Found),
-    print("~-8ts~ts: ~ts~ts~n", [Word, filename:basename(File, ".erl"), Breaks, Why]).
-
-found({not_planted, Why}) -> {"WRONG", [" (", Why, ")"]};
-found(missed) -> {"MISSED", ""};
-found(Found) -> {atom_to_list(Found), ""}.
+%% @doc What came of a planted fault, and how those of its file are planted again.
+-spec fault(Seed :: non_neg_integer(), atoll_test_faults:fault(), atoll_test_faults:found()) -> ok.
+fault(Seed, #{file := File, breaks := Breaks}, Found) ->
+    Module = atoll_test_faults:module(File),
+    {Word, Behind} =
+        case Found of
+            {not_planted, Why} -> {"WRONG", [" (", Why, ")"]};
+            missed -> {"MISSED", io_lib:format("~n  again: make faults SUITE=~ts SEED=~b", [Module, Seed])};
+            Tier -> {atom_to_list(Tier), ""}
+        end,
+    print("~-8ts~ts: ~ts~ts~n", [Word, Module, Breaks, Behind]).
 
 %% @doc The end of planted faults. Gives the exit status.
 -spec faults([{atoll_test_faults:fault(), atoll_test_faults:found()}]) -> 0 | 1.

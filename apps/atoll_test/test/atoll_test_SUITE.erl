@@ -412,8 +412,11 @@ a_planted_fault_is_found_or_missed(Config) ->
     ok = built(Config),
     Fault = fun(By) -> #{file => "apps/reef/src/reef.erl", replace => "2 * X", by => By, breaks => "x", suites => [reef_twice_tests]} end,
     Faults = [Fault("3 * X"), Fault("X + X"), Fault("2 * ")],
-    Done = atoll_test_faults:run(Faults, Tree, [Place], fun(_, _) -> ok end),
+    ct:capture_start(),
+    Done = atoll_test_faults:run(Faults, Tree, [Place], fun(F, Found) -> atoll_test_report:fault(7, F, Found) end),
+    ct:capture_stop(),
     ?assertMatch([fast, missed, {not_planted, _}], [Found || F <- Faults, {G, Found} <- Done, F =:= G]),
+    has("^fast    reef: x\nMISSED  reef: x\n  again: make faults SUITE=reef SEED=7\nWRONG   reef: x \\(it does not compile", lists:append(ct:capture_get())),
     %% They were planted in a copy.
     {ok, Text} = file:read_file(filename:join(Tree, "apps/reef/src/reef.erl")),
     ?assertNotEqual(nomatch, string:find(Text, "2 * X")).

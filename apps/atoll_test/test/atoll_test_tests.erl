@@ -26,10 +26,12 @@ without_arguments_all_of_the_fast_tier_runs_once_test() ->
     ?assertMatch(#{tier := fast, repeat := 1, busy := 0, record := false}, Options),
     ?assertEqual([], [Key || Key <- [suite, 'case', seed, jobs, faults], is_map_key(Key, Options)]).
 
-a_fault_is_asked_for_by_its_application_test() ->
+a_fault_is_asked_for_by_its_application_or_its_module_test() ->
     ?assertEqual({error, "no fault is planted in orbits"}, told(atoll_test_faults:chosen(["orbits"], all, 1))),
     {ok, [_, _ | _] = Faults} = atoll_test_faults:chosen(["orbit"], all, 1),
-    ?assertEqual([], [File || #{file := File} <- Faults, not lists:prefix("cases/orbit/", File)]).
+    ?assertEqual([], [File || #{file := File} <- Faults, not lists:prefix("cases/orbit/", File)]),
+    {ok, [_ | _] = Some} = atoll_test_faults:chosen(["atoll_test_queue", "atoll_test_vm"], all, 1),
+    ?assertEqual(["apps/atoll_test/src/atoll_test_queue.erl", "apps/atoll_test/src/atoll_test_vm.erl"], lists:usort([File || #{file := File} <- Some])).
 
 %% One seed draws the same again, and ten draw most of them.
 so_many_faults_are_drawn_by_the_seed_test() ->
