@@ -8,7 +8,7 @@
  * is silent, and comes from 127.0.0.1; the second, from two other addresses of the loopback, says
  * something else than anybody there understands, or goes at once; the third, from four more, says
  * WORDS, which are given in hexadecimal digits. Who does not go stays until KEPT of its kind have come
- * after it. Whoever is not let in within a second gives up. No more come while MANY wait: where a machine is too busy
+ * after it. Whoever is not let in within a second gives up. No more come while WAITING wait: where a machine is too busy
  * to let in as many, nodes would be kept out too, and nobody there could do anything about it. Of those who should
  * have come meanwhile all but EVENTS never do. At the end it says
  *
@@ -33,13 +33,13 @@
 #include <unistd.h>
 
 /* Of each kind so many stay. Places to wait are taken in order and given back in order, so one that is let in keeps
- * its place until those before it have gone: there are WAITING places, for MANY that wait. */
-enum { KINDS = 3, KEPT = 500, WAITING = 1024, MANY = 64, FILES = KINDS * KEPT + WAITING + 64, EVENTS = 256, PATIENCE_US = 1000000 };
+ * its place until those before it have gone: there are PLACES of them, for WAITING at once. */
+enum { KINDS = 3, KEPT = 500, PLACES = 1024, WAITING = 64, FILES = KINDS * KEPT + PLACES + 64, EVENTS = 256, PATIENCE_US = 1000000 };
 
 /* Its number tells what it does; 0 is none. */
 static long number_of[FILES];
 static long began_at[FILES];
-static int waiting[WAITING], first_waiting, count_waiting, really_waiting;
+static int place[PLACES], first_place, places_taken, waiting;
 static int kept[KINDS][KEPT], next_kept[KINDS];
 static struct sockaddr_in target;
 static unsigned char words[4096];
@@ -114,17 +114,17 @@ static void let_in(int fd)
 /* Those who wait stand in the order in which they have come; some were let in long ago. */
 static void forget(long now)
 {
-    while (count_waiting) {
-        int fd = waiting[first_waiting];
+    while (places_taken) {
+        int fd = place[first_place];
 
         if (fd && now - began_at[fd] < PATIENCE_US)
             break;
         if (fd) {
             closed(fd);
-            really_waiting--;
+            waiting--;
         }
-        first_waiting = (first_waiting + 1) % WAITING;
-        count_waiting--;
+        first_place = (first_place + 1) % PLACES;
+        places_taken--;
     }
 }
 
@@ -133,11 +133,11 @@ static void answered(int fd)
     int i, at, error = 0;
     socklen_t size = sizeof error;
 
-    for (i = 0; i < count_waiting; i++) {
-        at = (first_waiting + i) % WAITING;
-        if (waiting[at] == fd) {
-            waiting[at] = 0;
-            really_waiting--;
+    for (i = 0; i < places_taken; i++) {
+        at = (first_place + i) % PLACES;
+        if (place[at] == fd) {
+            place[at] = 0;
+            waiting--;
         }
     }
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) || error)
@@ -168,13 +168,13 @@ static void connects(int poll, long number)
     }
     number_of[fd] = number;
     began_at[fd] = now_us();
-    waiting[(first_waiting + count_waiting++) % WAITING] = fd;
-    really_waiting++;
+    place[(first_place + places_taken++) % PLACES] = fd;
+    waiting++;
 }
 
 static int may_come(void)
 {
-    return really_waiting < MANY && count_waiting < WAITING;
+    return waiting < WAITING && places_taken < PLACES;
 }
 
 int main(int argc, char **argv)
