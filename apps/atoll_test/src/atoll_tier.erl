@@ -80,6 +80,7 @@
     {replies, 400, 500, "replies of servers that end with it"},
     {reply_bytes, 150000, 3000000, "bytes of each of these replies"},
     {rest_s, 1, 600, "seconds at rest of a cluster that was formed by join"},
+    {ring_keys, 10000, 200000, "keys of a ring that a fourth node joins"},
     {room_kills, 24, 300, "rooms of nodes that are killed while names come and go"},
     {roster_nodes, 14, 60, "simulated nodes with a roster, and four times as many"},
     {roster_seeds, 2, 20, "simulated clusters whose nodes say something of themselves, of two strategies"},

@@ -10,13 +10,14 @@
 %% A session ends by exit, with what it was told.
 -dialyzer({nowarn_function, run/3}).
 
--type options() :: #{sessions := pos_integer(), keys := pos_integer(), ms := pos_integer(), seed := integer(), bytes => non_neg_integer()}.
+-type options() :: #{sessions := pos_integer(), keys := pos_integer(), ms := pos_integer(), seed := integer(), bytes => non_neg_integer(), turns => non_neg_integer()}.
 
 -type told() :: #{events := [ring_history:event()], failed := non_neg_integer(), longest_us := non_neg_integer()}.
 
 -define(CALL_MS, 12_000).
 
-%% @doc Runs sessions for a time; the values are `{Session, Number, Bytes}'.
+%% @doc Runs sessions for a time, and until each has had its `turns', if any are said: where all is slow, a time alone may
+%% see next to nothing. The values are `{Session, Number, Bytes}'.
 -spec run([node(), ...], options(), Tag :: term()) -> told().
 run(Nodes, #{sessions := Count, ms := Ms} = Options, Tag) ->
     Until = erlang:monotonic_time(millisecond) + Ms,
@@ -32,7 +33,7 @@ session(Session, Nodes, Until, #{seed := Seed} = Options) ->
     maps:update_with(events, fun lists:reverse/1, Told).
 
 turns(Session, Nodes, Until, #{keys := Keys} = Options, Seen, N, Told) ->
-    case erlang:monotonic_time(millisecond) >= Until of
+    case N > maps:get(turns, Options, 0) andalso erlang:monotonic_time(millisecond) >= Until of
         true -> Told;
         false ->
             Key = {key, rand:uniform(Keys)},
