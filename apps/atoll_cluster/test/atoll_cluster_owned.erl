@@ -5,7 +5,7 @@
 %% of them.
 -module(atoll_cluster_owned).
 
--export([start/1, stop/1, heal/1]).
+-export([start/1, stop/1, heal/1, heal/2]).
 
 %% @doc Starts a cluster that lasts until it is stopped, or the VM ends. The options may be
 %% made by a function, which is called by the owner: what it starts and links to the
@@ -47,3 +47,11 @@ heal(Cluster) ->
      || #{node := Node, state := down} <- Nodes
     ],
     [receive {'DOWN', Ref, process, Pid, Reason} -> {restarted, ok} = Reason, Node end || {Node, {Pid, Ref}} <- Restarting].
+
+%% @doc The same after a case with that configuration of Common Test. When the case has failed, or was ended
+%% by its timetrap, all nodes begin anew: what it had begun there would be in the way of the next.
+-spec heal(atoll_cluster:cluster(), Config :: [{atom(), term()}]) -> [node()].
+heal(Cluster, Config) ->
+    Failed = proplists:get_value(tc_status, Config, ok) =/= ok,
+    _ = [atoll_cluster:kill(Cluster, Node) || Failed, Node <- atoll_cluster:nodes(Cluster)],
+    heal(Cluster).

@@ -99,7 +99,7 @@ end_per_group(_Group, Config) ->
     atoll_cluster_owned:stop(cluster(Config)).
 
 end_per_testcase(_Case, Config) ->
-    _ = atoll_cluster_owned:heal(cluster(Config)),
+    _ = atoll_cluster_owned:heal(cluster(Config), Config),
     ok.
 
 %%% The answer

@@ -110,7 +110,7 @@ end_per_testcase(_Case, Config) ->
     case {proplists:get_value(cluster, Config), erase(cluster)} of
         {undefined, undefined} -> ok;
         {undefined, Own} -> ok = atoll_cluster:stop(Own);
-        {Shared, undefined} -> _ = atoll_cluster_owned:heal(Shared), ok
+        {Shared, undefined} -> _ = atoll_cluster_owned:heal(Shared, Config), ok
     end.
 
 %%% The answer
