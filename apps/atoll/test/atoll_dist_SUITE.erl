@@ -7,7 +7,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(atoll_dist_nodes, [node/3, node/4, carrier/0, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2]).
+-import(atoll_dist_nodes, [node/3, node/4, carrier/0, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2, apart/2]).
 -import(atoll_dist_nodes, [loopback/1, name/2, listed/2, said/2, said/3, logged/2, until/1]).
 
 -export([all/0, groups/0, suite/0, init_per_group/2, end_per_group/2, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
@@ -489,7 +489,7 @@ a_stock_peer_is_accepted_where_that_is_configured(Config) ->
     ok = listed(A, [{name(S), stock}]),
     {_, _, Family} = loopback(Config),
     ?assertMatch({net_address, _, _, stock, Family}, address(A, S)),
-    true = call(S, erlang, disconnect_node, [name(A)]),
+    ok = apart(S, A),
     ok = listed(A, []),
     works(A, S),
     ok = listed(A, [{name(S), stock}]),
@@ -558,8 +558,7 @@ contacts(Config, Args) ->
     %% The module that measures is no part of it.
     {module, timer} = call(A, code, ensure_loaded, [timer]),
     First = Contact(),
-    true = call(A, erlang, disconnect_node, [name(B)]),
-    [until(fun() -> call(At, erlang, nodes, [connected]) =:= [] end) || At <- [A, B]],
+    ok = apart(A, B),
     Next = Contact(),
     ?assertEqual([false, false], [call(At, code, is_loaded, [crypto]) || At <- [A, B]]),
     [ok = peer:stop(Peer) || #{peer := Peer} <- [A, B]],

@@ -8,7 +8,7 @@
 -include_lib("stdlib/include/assert.hrl").
 -include_lib("kernel/include/dist.hrl").
 
--import(atoll_dist_nodes, [node/3, node/4, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2]).
+-import(atoll_dist_nodes, [node/3, node/4, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2, apart/2]).
 -import(atoll_dist_nodes, [loopback/1, name/2, listed/2, said/2, logged/2, until/1]).
 -import(atoll_dist_shared, [ends_once/3]).
 
@@ -652,7 +652,7 @@ faults_are_off_unless_configured(Config) ->
     E = node(Config, "e", carrier([])),
     works(D, E),
     ok = listed(E, [{name(D), {lanes, 1}}]),
-    true = call(D, erlang, disconnect_node, [name(E)]),
+    ok = apart(D, E),
     ok = listed(E, []),
     works(E, D),
     ok = listed(E, [{name(D), {lanes, 1}}]),

@@ -7,7 +7,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(atoll_dist_nodes, [node/3, carrier/1, name/1, call/4, connect/2, works/2, listed/2, said/2, logged/2, until/1]).
+-import(atoll_dist_nodes, [node/3, carrier/1, name/1, call/4, connect/2, works/2, apart/2, listed/2, said/2, logged/2, until/1]).
 
 -export([all/0, groups/0, suite/0, init_per_group/2, end_per_group/2, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
@@ -64,7 +64,7 @@ tls(Config, Name, Options) ->
     node(Config, Name, carrier([{tls, on} | Options]) ++ files(Config, Name)).
 
 parted(A, B) ->
-    true = call(A, erlang, disconnect_node, [name(B)]),
+    ok = apart(A, B),
     [ok = listed(Node, []) || Node <- [A, B]],
     ok.
 
@@ -136,9 +136,8 @@ a_node_on_stock_tls_is_met_where_that_is_configured(Config) ->
     works(A, S),
     ok = listed(A, [{name(S), stock}]),
     ok = echoed(A, S),
-    true = call(A, erlang, disconnect_node, [name(S)]),
+    ok = apart(A, S),
     ok = listed(A, []),
-    until(fun() -> call(S, erlang, nodes, []) =:= [] end),
     works(S, A),
     ok = echoed(S, A),
     ok = listed(A, [{name(S), stock}]).
