@@ -74,7 +74,7 @@ its_page_has_runs_that_are_possible(_Config) ->
 %% The commands of docs/measuring.md as they stand, but for a round in place of many, and
 %% few nodes. What draws needs Node.js, and is left to scripts/check-report.
 its_page_can_be_followed(Config) ->
-    _ = ct:timetrap({minutes, 10}),
+    _ = ct:timetrap({minutes, 25}),
     Dir = ?config(dir, Config),
     {ok, Page} = file:read_file(filename:join(atoll_cli_os:root(), "docs/measuring.md")),
     {match, Blocks} = re:run(Page, "```sh\n(.*?)```", [global, dotall, {capture, [1], list}]),
@@ -83,7 +83,11 @@ its_page_can_be_followed(Config) ->
     {Own, Others} = lists:partition(fun(Command) -> lists:prefix("bin/atoll bench ", Command) end, Commands),
     ?assertEqual([], Others),
     [
-        ?assertMatch({Command, #{status := 0}}, {Command, atoll_cli_os:run(Dir, short(string:lexemes(Command, " "), Dir), ?PAGE_MS)})
+        begin
+            {Us, Ended} = timer:tc(fun() -> atoll_cli_os:run(Dir, short(string:lexemes(Command, " "), Dir), ?PAGE_MS) end),
+            ct:log("~.1f s: ~ts", [Us / 1.0e6, Command]),
+            ?assertMatch({Command, #{status := 0}}, {Command, Ended})
+        end
      || Command <- Own, not lists:prefix("bin/atoll bench report", Command), can_be_run(Command)
     ],
     [
