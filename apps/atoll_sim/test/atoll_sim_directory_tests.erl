@@ -5,8 +5,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
-%% The goals of the directory, with churn of one in a hundred a minute. Ten thousand nodes
-%% take some minutes, and 4 GB.
+%% The goals of the directory, with churn of one in a hundred a minute. docs/reach.md has ten
+%% thousand nodes, which take some minutes and 4 GB.
 what_the_directory_costs_and_how_soon_all_know_test_() ->
     Nodes = atoll_tier:size(directory_nodes),
     {timeout, 1200, fun() ->

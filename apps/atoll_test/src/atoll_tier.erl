@@ -34,7 +34,7 @@
     {cut_s, 2, 300, "seconds for which nodes are cut off, after which everybody holds them for dead"},
     {deaths, 2000, 10000, "deaths of named processes that share fences"},
     {detector_nodes, 50, 100, "simulated nodes of which some are silent, dead or cut off, and five times as many"},
-    {directory_nodes, 500, 10000, "simulated nodes with a directory"},
+    {directory_nodes, 500, 3000, "simulated nodes with a directory"},
     {directory_shape_nodes, 100, 300, "simulated nodes with a directory, in a star, a ring and a tree"},
     {distance_nodes, 60, 200, "simulated nodes with coordinates"},
     {fault_cuts, 10, 100, "simulated clusters, of each of two strategies, in which some do not hear one node"},
