@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% What it costs nodes on Atoll's carrier that their traffic is looked at, in the deep tier. Both ends of a load share one processor, and
-%% who looks has another one: so what the load gets done there is less by what the nodes have to do for it, and by nothing else.
-%% Short rounds come in turns, without, with, with, without; of each four the share of the two is a sample. What was measured is in
-%% the log of the case.
+%% who looks has another one: so what they get done in a second of it is less by what they have to do for who looks, and by nothing else. What others
+%% take of that processor does not count. Short rounds come in turns, without, with, with, without; of each four the share of the two is a sample.
+%% What was measured is in the log of the case.
 %%
 %% A round differs from the next one by some hundredths, whatever is done. So it is looked a hundred times a second in place of five to see
 %% what counting costs: a look costs the same however often there is one.
@@ -41,7 +41,7 @@ a_look_takes_little_of_the_processor(_Config) ->
             [A, B] = Nodes = atoll_cluster:nodes(Cluster),
             ok = call(Cluster, B, echo, []),
             ok = call(Cluster, A, ping, [B, 10]),
-            OsPids = [atoll_cluster:call(Cluster, Node, os, getpid, [], ?LATE_MS) || Node <- Nodes],
+            OsPids = os_pids(Cluster),
             {Idle, +0.0} = spent(OsPids, fun() -> 0 end),
             {Busy, Looks} = observing(Nodes, #{period => ?OFTEN_MS}, fun() -> spent(OsPids, fun() -> answers(Nodes) end) end),
             Each = (Busy - Idle) / Looks,
@@ -56,11 +56,19 @@ kinds() -> [{"a direct connection", "direct"}, {"four lanes", "{lanes,4}"}].
 
 %% Seconds of processor time in a second, of all of them, and how much something has grown by in a second.
 spent(OsPids, Read) ->
-    Ran = fun() -> lists:sum([list_to_integer(hd(string:lexemes(binary_to_list(Text), " "))) || OsPid <- OsPids, File <- filelib:wildcard(lists:concat(["/proc/", OsPid, "/task/*/schedstat"])), {ok, Text} <- [file:read_file(File)]]) end,
-    {RanBefore, Before, Begun} = {Ran(), Read(), erlang:monotonic_time()},
+    {RanBefore, Before, Begun} = {ran(OsPids), Read(), erlang:monotonic_time()},
     receive after ?SPENT_MS -> ok end,
     Seconds = erlang:convert_time_unit(erlang:monotonic_time() - Begun, native, microsecond) / 1.0e6,
-    {(Ran() - RanBefore) / 1.0e9 / Seconds, (Read() - Before) / Seconds}.
+    {(ran(OsPids) - RanBefore) / Seconds, (Read() - Before) / Seconds}.
+
+%% Seconds of a processor that they have had so far.
+ran(OsPids) ->
+    lists:sum([
+        list_to_integer(hd(string:lexemes(binary_to_list(Text), " ")))
+     || OsPid <- OsPids, File <- filelib:wildcard(lists:concat(["/proc/", OsPid, "/task/*/schedstat"])), {ok, Text} <- [file:read_file(File)]
+    ]) / 1.0e9.
+
+os_pids(Cluster) -> [atoll_cluster:call(Cluster, Node, os, getpid, [], ?LATE_MS) || Node <- atoll_cluster:nodes(Cluster)].
 
 counting_costs_next_to_nothing(_Config) ->
     apart(fun() ->
@@ -87,7 +95,12 @@ loss(Name, Kind, Options, Load, Seconds) ->
     try
         [A, B] = Nodes = atoll_cluster:nodes(Cluster),
         ok = call(Cluster, B, echo, []),
-        Round = fun(Ms) -> call(Cluster, A, Load, [B, Ms]) end,
+        OsPids = os_pids(Cluster),
+        Round = fun(Ms) ->
+            Before = ran(OsPids),
+            Done = call(Cluster, A, Load, [B, Ms]),
+            {Done, Done / (ran(OsPids) - Before)}
+        end,
         Deadline = erlang:monotonic_time(millisecond) + Seconds * 1000,
         {Rates, Shares, Looks} = lists:unzip3(blocks(Deadline, Nodes, Options, Round)),
         Seed = atoll_tier:seed(?MODULE),
@@ -116,16 +129,16 @@ blocks(Deadline, Nodes, Options, Round) ->
 %% A load that has just begun is slower, and so is one beside code that is loaded.
 block(Nodes, Options, Round) ->
     _ = Round(?WARM_MS),
-    First = Round(?ROUND_MS),
+    {Done, First} = Round(?ROUND_MS),
     {With, Looks} = observing(Nodes, Options, fun() ->
         _ = Round(?WARM_MS),
         {Before, Begun} = {answers(Nodes), erlang:monotonic_time(millisecond)},
-        Done = Round(?ROUND_MS) + Round(?ROUND_MS),
-        {Done, 1000 * (answers(Nodes) - Before) / length(Nodes) / (erlang:monotonic_time(millisecond) - Begun)}
+        {{_, With1}, {_, With2}} = {Round(?ROUND_MS), Round(?ROUND_MS)},
+        {With1 + With2, 1000 * (answers(Nodes) - Before) / length(Nodes) / (erlang:monotonic_time(millisecond) - Begun)}
     end),
     _ = Round(?WARM_MS),
-    Without = First + Round(?ROUND_MS),
-    {Without / (2 * ?ROUND_MS), With / Without, Looks}.
+    {More, Last} = Round(?ROUND_MS),
+    {(Done + More) / (2 * ?ROUND_MS), With / (First + Last), Looks}.
 
 %% What has come from the nodes: nothing else but answers.
 answers(Nodes) ->
