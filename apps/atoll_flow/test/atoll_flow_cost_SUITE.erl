@@ -27,8 +27,9 @@
 -define(OFTEN_MS, 10).
 -define(USUAL, 5).
 -define(SPENT_MS, 10000).
+-define(STRETCHES, 6).
 
-suite() -> [{timetrap, {minutes, 10}}, {userdata, quiet}].
+suite() -> [{timetrap, {minutes, 20}}, {userdata, quiet}].
 
 all() ->
     [Case || atoll_tier:tier() =:= deep, Case <- [a_look_takes_little_of_the_processor, counting_costs_next_to_nothing, what_tracing_costs_is_measured, packets_of_lanes_and_circuits_are_counted]].
@@ -70,10 +71,11 @@ ran(OsPids) ->
 
 os_pids(Cluster) -> [atoll_cluster:call(Cluster, Node, os, getpid, [], ?LATE_MS) || Node <- atoll_cluster:nodes(Cluster)].
 
+%% Some machines want longer than others until it is known well enough.
 counting_costs_next_to_nothing(_Config) ->
+    Enough = fun(_Loss, {_Low, High}, Rate) -> High * ?USUAL / Rate =< ?MOST end,
     apart(fun() ->
-        Losses = [{Name, loss(["counters, a flood over ", Name], Kind, #{period => ?OFTEN_MS}, flood, atoll_tier:size(flow_cost_s))}
-                  || {Name, Kind} <- kinds()],
+        Losses = [{Name, loss(["counters, a flood over ", Name], Kind, #{period => ?OFTEN_MS}, flood, ?STRETCHES, Enough)} || {Name, Kind} <- kinds()],
         [begin
             Usual = [Part * ?USUAL / Rate || Part <- [Low, Loss, High]],
             ct:pal("~ts, five looks a second: ~.3f % less, 95 % of the interval from ~.3f to ~.3f %", [Name | [100 * Part || Part <- [lists:nth(2, Usual), hd(Usual), lists:last(Usual)]]]),
@@ -84,13 +86,16 @@ counting_costs_next_to_nothing(_Config) ->
 
 what_tracing_costs_is_measured(_Config) ->
     apart(fun() ->
-        Seconds = atoll_tier:size(flow_cost_s) div 2,
         %% Each message is traced of the first; a flood is more than the limit.
-        [?assert(Loss < 1, Name) || {Name, Load} <- [{"pings", pings}, {"a flood", flood}], {Loss, _, _} <- [loss(["tracing, ", Name], "direct", #{trace => true}, Load, Seconds)]]
+        [begin
+            {Loss, _, _} = loss(["tracing, ", Name], "direct", #{trace => true}, Load, 1, fun(_, _, _) -> true end),
+            ?assert(Loss < 1, Name)
+        end || {Name, Load} <- [{"pings", pings}, {"a flood", flood}]]
     end).
 
-%% Which part of what gets done is lost, between which bounds that is in 95 of 100 cases, and how many looks at a node there were in a second.
-loss(Name, Kind, Options, Load, Seconds) ->
+%% Which part of what gets done is lost, between which bounds that is in 95 of 100 cases, and how many looks at a node there were in a second:
+%% of one stretch of time, and of another one with those before until it is enough, or there are none left.
+loss(Name, Kind, Options, Load, Stretches, Enough) ->
     Cluster = started(Kind),
     try
         [A, B] = Nodes = atoll_cluster:nodes(Cluster),
@@ -101,17 +106,24 @@ loss(Name, Kind, Options, Load, Seconds) ->
             Done = call(Cluster, A, Load, [B, Ms]),
             {Done, Done / (ran(OsPids) - Before)}
         end,
-        Deadline = erlang:monotonic_time(millisecond) + Seconds * 1000,
-        {Rates, Shares, Looks} = lists:unzip3(blocks(Deadline, Nodes, Options, Round)),
-        Seed = atoll_tier:seed(?MODULE),
-        {Low, High} = atoll_bench_stats:interval(Shares, #{seed => Seed}),
-        Loss = 1 - atoll_bench_stats:median(Shares),
-        Often = atoll_bench_stats:median(Looks),
-        ct:pal("~ts: ~b messages a second without, ~.2f % less with it, 95 % of the interval from ~.2f to ~.2f %; ~.1f looks a second, ~b blocks of four rounds of ~b ms",
-               [Name, round(atoll_bench_stats:median(Rates) * 1000), 100 * Loss, 100 * (1 - High), 100 * (1 - Low), Often, length(Shares), ?ROUND_MS]),
-        {Loss, {1 - High, 1 - Low}, Often}
+        loss(Name, Stretches, Enough, fun() ->
+            blocks(erlang:monotonic_time(millisecond) + 1000 * atoll_tier:size(flow_cost_s), Nodes, Options, Round)
+        end, [])
     after
         atoll_cluster_owned:stop(Cluster)
+    end.
+
+loss(Name, Stretches, Enough, Stretch, Before) ->
+    Blocks = Stretch() ++ Before,
+    {Rates, Shares, Looks} = lists:unzip3(Blocks),
+    {Low, High} = atoll_bench_stats:interval(Shares, #{seed => atoll_tier:seed(?MODULE)}),
+    Loss = 1 - atoll_bench_stats:median(Shares),
+    Often = atoll_bench_stats:median(Looks),
+    ct:pal("~ts: ~b messages a second without, ~.2f % less with it, 95 % of the interval from ~.2f to ~.2f %; ~.1f looks a second, ~b blocks of four rounds of ~b ms",
+           [Name, round(atoll_bench_stats:median(Rates) * 1000), 100 * Loss, 100 * (1 - High), 100 * (1 - Low), Often, length(Shares), ?ROUND_MS]),
+    case Stretches > 1 andalso not Enough(Loss, {1 - High, 1 - Low}, Often) of
+        true -> loss(Name, Stretches - 1, Enough, Stretch, Blocks);
+        false -> {Loss, {1 - High, 1 - Low}, Often}
     end.
 
 started(Kind) ->

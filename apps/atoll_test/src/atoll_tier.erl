@@ -40,7 +40,7 @@
     {fault_cuts, 10, 50, "simulated clusters, of each of two strategies, in which some do not hear one node"},
     {fault_nodes, 30, 100, "simulated nodes of which a part is cut off while all contacts die"},
     {fault_seeds, 1, 20, "times that a part is cut off so, that bulk goes over all connections, and that nearly all die"},
-    {flow_cost_s, 10, 110, "seconds for which it is measured what counting traffic costs"},
+    {flow_cost_s, 10, 55, "seconds for which it is measured what counting traffic costs, several times where that is not enough"},
     {flow_flood_ms, 2000, 20000, "milliseconds of more messages than are traced"},
     {flow_messages, 50000, 1000000, "messages of a script that are counted one by one"},
     {formed_nodes, 14, 60, "simulated nodes that have joined by one, and rest"},
