@@ -99,7 +99,7 @@ faults: build
 
 # Few enough for the hour of `make soak'. Each run draws others, or those of its SEED.
 faults-drawn:
-	@$(MAKE) faults FAULTS=$(or $(filter-out all,$(FAULTS)),60)
+	@$(MAKE) faults FAULTS=$(if $(filter file,$(origin FAULTS)),60,$(FAULTS))
 
 N ?= 20
 flaky: build

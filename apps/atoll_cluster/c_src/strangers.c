@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 /* Of each kind so many stay. Places to wait are taken in order and given back in order, so one that is let in keeps
- * its place until those before it have gone: there are PLACES of them, for WAITING at once. */
+ * its place until those before it have gone: there are PLACES of them, though no more than WAITING wait at once. */
 enum { KINDS = 3, KEPT = 500, PLACES = 1024, WAITING = 64, FILES = KINDS * KEPT + PLACES + 64, EVENTS = 256, PATIENCE_US = 1000000 };
 
 /* Its number tells what it does; 0 is none. */
@@ -84,11 +84,11 @@ static void closed(int fd)
 
 static void stays(int fd, int kind)
 {
-    int *place = &kept[kind][next_kept[kind]];
+    int *oldest = &kept[kind][next_kept[kind]];
 
-    if (*place)
-        closed(*place);
-    *place = fd;
+    if (*oldest)
+        closed(*oldest);
+    *oldest = fd;
     next_kept[kind] = (next_kept[kind] + 1) % KEPT;
 }
 

@@ -52,6 +52,5 @@ heal(Cluster) ->
 %% by its timetrap, all nodes begin anew: what it had begun there would be in the way of the next.
 -spec heal(atoll_cluster:cluster(), Config :: [{atom(), term()}]) -> [node()].
 heal(Cluster, Config) ->
-    Failed = proplists:get_value(tc_status, Config, ok) =/= ok,
-    _ = [atoll_cluster:kill(Cluster, Node) || Failed, Node <- atoll_cluster:nodes(Cluster)],
+    _ = [atoll_cluster:kill(Cluster, Node) || {failed, _} <- [proplists:get_value(tc_status, Config)], Node <- atoll_cluster:nodes(Cluster)],
     heal(Cluster).

@@ -32,7 +32,7 @@
 
 %% Options: a value's reader says what it may be.
 -define(OPTIONS, [
-    #{name => suite, value => "NAME,...", help => "these suites, EUnit modules or applications only"},
+    #{name => suite, value => "NAME,...", help => "these suites, EUnit modules or applications only; of faults, those of these modules or applications"},
     #{name => 'case', value => "NAME", help => "one case of one suite"},
     #{name => seed, value => "N", read => atoll_cli_read:whole(0, ?SEEDS), help => "what is drawn is drawn from this number"},
     #{name => tier, value => "TIER", default => "fast", read => atoll_cli_read:one_of([fast, deep]), help => "fast or deep"},

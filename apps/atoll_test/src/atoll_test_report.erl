@@ -105,7 +105,7 @@ only(#{kind := ct}, Case) ->
 target(fast) -> "test";
 target(deep) -> "soak".
 
-%% @doc What came of a planted fault, and how those of its file are planted again.
+%% @doc What came of a planted fault, and how those of its module are planted again (of its application, where that has the same name).
 -spec fault(Seed :: non_neg_integer(), atoll_test_faults:fault(), atoll_test_faults:found()) -> ok.
 fault(Seed, #{file := File, breaks := Breaks}, Found) ->
     Module = atoll_test_faults:module(File),

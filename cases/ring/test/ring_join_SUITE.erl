@@ -2,7 +2,6 @@
 %% What a ring's clients feel while a node joins. It compares times.
 -module(ring_join_SUITE).
 
--include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -import(ring_world, [started/1, call/5, whole/3, sessions/3, judged/3, written/2]).

@@ -2,7 +2,6 @@
 %% Rings on real nodes for suites, and sessions that miss what was lost.
 -module(ring_world).
 
--include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([started/1, call/5, status/2, whole/3, await/1]).
@@ -19,8 +18,10 @@ started(#{nodes := Count} = Shape) ->
     ok = whole(C, Ring, Ring),
     C.
 
+%% @doc Calls a function on a node.
 call(C, Node, M, F, Args) -> atoll_cluster:call(C, Node, M, F, Args, ?MS).
 
+%% @doc What a node says of its ring.
 status(C, Node) ->
     {ok, Status} = call(C, Node, ring, status, []),
     Status.
@@ -37,6 +38,7 @@ whole(C, Nodes, Members) ->
         )
     end).
 
+%% @doc Waits until it is so; gives `late' when it is not in time.
 await(Is) -> await(Is, erlang:monotonic_time(millisecond) + ?MS).
 
 await(Is, Deadline) ->
@@ -54,13 +56,13 @@ sessions(C, Ms, Tag) ->
     Seed = atoll_tier:seed(Tag),
     Options = #{sessions => 4, keys => ?KEYS, ms => Ms, turns => 15, seed => Seed},
     Ref = make_ref(),
-    _ = spawn_link(fun() -> Self ! {Ref, atoll_cluster:call(C, Client, ring_sessions, run, [lists:sublist(Nodes, 3), Options, Tag], Ms + 60_000)} end),
+    _ = spawn_link(fun() -> Self ! {Ref, atoll_cluster:call(C, Client, ring_sessions, run, [lists:sublist(Nodes, 3), Options, Tag], Ms + 300_000)} end),
     {Ref, Client, lists:sublist(Nodes, 3)}.
 
 %% @doc What sessions were told, when they have ended, agrees with what the ring has: gives it.
 %% All values of a cluster were written by its sessions: the checker is told of all of them, the earlier ones among it.
 judged(C, {Ref, Client, Nodes}, Before) ->
-    #{events := Events, failed := Failed} = receive {Ref, Told} -> Told after 360_000 -> error(late) end,
+    #{events := Events, failed := Failed} = receive {Ref, Told} -> Told after 600_000 -> error(late) end,
     ok = await(fun() -> hinted(C) =:= [] end),
     {ok, Final} = atoll_cluster:call(C, Client, ring_sessions, final, [Nodes, ?KEYS, #{copies => 3, ms => ?MS}], 2 * ?MS),
     #{acknowledged := N, reads := Reads} = Verdict = ring_history:check(Before ++ Events, Final),

@@ -16,7 +16,7 @@
 
 -define(CALL_MS, 12_000).
 
-%% @doc Runs sessions for a time, and until each has had its `turns', if any are said: where all is slow, a time alone may
+%% @doc Runs sessions for a time, and until each has tried so many `turns', if that is said: where all is slow, a time alone may
 %% see next to nothing. The values are `{Session, Number, Bytes}'.
 -spec run([node(), ...], options(), Tag :: term()) -> told().
 run(Nodes, #{sessions := Count, ms := Ms} = Options, Tag) ->
