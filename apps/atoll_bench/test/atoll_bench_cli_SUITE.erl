@@ -13,7 +13,7 @@
 
 -define(GONE_MS, 5000).
 %% For a command of docs/measuring.md.
--define(PAGE_MS, 180000).
+-define(PAGE_MS, 300000).
 %% Of a loop beside another; how many there are, and how far apart the two may be.
 -define(TURN_MS, 100).
 -define(TURNS_MIN, 15).
