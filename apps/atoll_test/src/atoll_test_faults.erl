@@ -128,5 +128,5 @@ is_red(Suite, App, Place) ->
 app(File) -> lists:nth(2, filename:split(File)).
 
 %% @doc The module, or the script, of a file.
--spec module(file:filename()) -> string().
+-spec module(file:filename()) -> file:filename_all().
 module(File) -> filename:basename(File, ".erl").
