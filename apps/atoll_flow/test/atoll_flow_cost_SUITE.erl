@@ -4,8 +4,8 @@
 %% take of that processor does not count. Short rounds come in turns, without, with, with, without; of each four the share of the two is a sample.
 %% What was measured is in the log of the case.
 %%
-%% A round differs from the next one by some hundredths, whatever is done. So it is looked a hundred times a second in place of five to see
-%% what counting costs: a look costs the same however often there is one.
+%% A round differs from the next one by some hundredths, whatever is done. So it is looked two hundred times a second in place of five to see what
+%% counting costs: a look costs the same however often there is one.
 -module(atoll_flow_cost_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -24,7 +24,7 @@
 -define(WARM_MS, 200).
 -define(LATE_MS, 60000).
 -define(MOST, 0.005).
--define(OFTEN_MS, 10).
+-define(OFTEN_MS, 4).
 -define(USUAL, 5).
 -define(SPENT_MS, 10000).
 -define(STRETCHES, 6).
