@@ -28,7 +28,7 @@
 -define(USUAL, 5).
 -define(SPENT_MS, 10000).
 -define(STRETCHES, 6).
-%% How wide the interval may be.
+%% How wide the interval is, at most, when the cost is known well enough.
 -define(KNOWN, 0.004).
 
 suite() -> [{timetrap, {minutes, 20}}, {userdata, quiet}].
@@ -73,7 +73,7 @@ ran(OsPids) ->
 
 os_pids(Cluster) -> [atoll_cluster:call(Cluster, Node, os, getpid, [], ?LATE_MS) || Node <- atoll_cluster:nodes(Cluster)].
 
-%% Some machines want longer than others until it is known well enough, whatever it is.
+%% Some machines want longer than others until it is known well enough, whatever it is. It is judged once, then.
 counting_costs_next_to_nothing(_Config) ->
     Enough = fun({Low, High}, Rate) -> (High - Low) * ?USUAL / Rate =< ?KNOWN end,
     apart(fun() ->

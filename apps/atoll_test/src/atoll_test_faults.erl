@@ -57,7 +57,7 @@ chosen(Names, Many, Seed) ->
     Faults = read(),
     In = fun(#{file := File}) -> [app(File), module(File)] end,
     case Names -- lists:flatmap(In, Faults) of
-        [] -> {ok, drawn(Many, Seed, [F || F <- Faults, Names =:= [] orelse In(F) -- Names =/= In(F)])};
+        [] -> {ok, drawn(Many, Seed, [F || F <- Faults, Names =:= [] orelse lists:any(fun(Name) -> lists:member(Name, Names) end, In(F))])};
         [Name | _] -> {error, ["no fault is planted in ", Name]}
     end.
 
