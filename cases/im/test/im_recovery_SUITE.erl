@@ -58,9 +58,10 @@ shape(relays) -> #{mode => rsd, reach => relays}.
 
 end_per_group(_, Config) -> atoll_cluster_owned:stop(cluster(Config)).
 
+%% The traffic of a case that has failed goes with its node.
 end_per_testcase(_, Config) ->
-    _ = atoll_cluster_owned:heal(cluster(Config)),
-    ok.
+    _ = atoll_cluster_owned:heal(cluster(Config), Config),
+    whole(Config).
 
 %%% The rows of the table
 
@@ -96,8 +97,8 @@ each_kind_in_turn(Config) ->
     end).
 
 killed(Config, Node, Kinds) ->
-    Victims = [Pid || Kind <- Kinds, Pid <- call(Config, Node, kill, [Kind, one])],
-    ?assertEqual(length(Kinds), length(Victims), {Node, Kinds}),
+    %% Conversations come and go: a node may have no session for a moment.
+    [ok = until(fun() -> call(Config, Node, kill, [Kind, one]) =/= [] end) || Kind <- Kinds],
     ok = whole(Config).
 
 %%% Nodes
