@@ -11,7 +11,7 @@
 -define(STRATEGIES, [mesh, star, hyparview, cliques, static, scamp]).
 
 one_seed_gives_one_trace_test_() ->
-    {timeout, 120, fun() ->
+    {timeout, 600, fun() ->
         {ok, Peer, _} = peer:start(#{connection => standard_io, wait_boot => 60000, args => ["-pa" | code:get_path()]}),
         try
             %% They get their numbers in the order in which they are made.
