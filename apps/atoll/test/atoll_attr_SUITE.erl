@@ -78,15 +78,20 @@ silent_nodes_are_named_by_the_deadline(Config) ->
     Options = #{deadline => ?DEADLINE_MS},
     {Ms, {ok, Choice}} = call(C, A, atoll_attr_probe, timed, [atoll_attr, choose_nodes, [Nodes, "colour == blue", Options]]),
     ?assert(Ms =< 1.5 * ?DEADLINE_MS, Ms),
-    ?assertMatch(#{silent := Silent, unreachable := []}, Choice),
+    ?assertEqual(Silent, named(Choice)),
     ?assertEqual(Nodes -- [lists:last(Nodes) | Silent], map_get(nodes, Choice)),
     %% And the one that is chosen is not one of those.
-    {OneMs, {ok, One, #{silent := Silent}}} =
+    {OneMs, {ok, One, Chosen}} =
         call(C, A, atoll_attr_probe, timed, [atoll_attr, choose_node, [Nodes, "colour == blue", Options]]),
     ?assert(OneMs =< 1.5 * ?DEADLINE_MS, OneMs),
+    ?assertEqual(Silent, named(Chosen)),
     ?assertNot(lists:member(One, [lists:last(Nodes) | Silent])),
     [ok = atoll_cluster:resume(C, N) || N <- Silent],
     ok = call(C, lists:last(Nodes), atoll_attr, update, [colour, blue]).
+
+%% A connection may have been given back before its node was stopped: that it cannot be made again is known
+%% seven seconds after the first question, and so may be in the middle of a later one.
+named(#{silent := Silent, unreachable := Unreachable}) -> lists:sort(Silent ++ Unreachable).
 
 nodes_that_are_not_there_are_named_at_once(Config) ->
     C = ?config(cluster, Config),
