@@ -48,6 +48,7 @@ groups() ->
             a_killed_node_is_reported,
             a_node_that_ends_by_itself_is_reported,
             a_dead_node_starts_again_under_its_name,
+            what_a_failed_case_has_begun_goes_with_its_nodes,
             what_nodes_print_stays_off_the_callers_output,
             bytes_of_no_encoding_on_standard_output_break_nothing,
             a_node_that_lost_its_control_connection_does_not_stay,
@@ -308,6 +309,19 @@ a_dead_node_starts_again_under_its_name(_Config) ->
     ?assertEqual({node_down, A, killed}, notice(Cluster)),
     ok = atoll_cluster:stop(Cluster),
     ?assertEqual([], alive([After])).
+
+%% A suite's own cluster, after a case that has passed, that has failed, and that was ended.
+what_a_failed_case_has_begun_goes_with_its_nodes(_Config) ->
+    Cluster = atoll_cluster_owned:start(#{nodes => 2}),
+    Before = processes_of(Cluster),
+    ?assertEqual([], atoll_cluster_owned:heal(Cluster, [{tc_status, ok}])),
+    ?assertEqual(Before, processes_of(Cluster)),
+    [begin
+        Were = processes_of(Cluster),
+        ?assertEqual(atoll_cluster:nodes(Cluster), atoll_cluster_owned:heal(Cluster, [{tc_status, {failed, Why}}])),
+        ?assertEqual([], alive(Were))
+    end || Why <- [{assert, []}, timetrap_timeout]],
+    ok = atoll_cluster_owned:stop(Cluster).
 
 what_nodes_print_stays_off_the_callers_output(_Config) ->
     {Vm, #{nodes := Nodes}} = hold(#{nodes => 2}),
