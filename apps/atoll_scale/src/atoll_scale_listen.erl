@@ -4,7 +4,7 @@
 %% there are none.
 -module(atoll_scale_listen).
 
--export([all/0, inodes/1, parse/1]).
+-export([all/0, holders/1, inodes/1, parse/1]).
 
 -export_type([listener/0]).
 
@@ -82,6 +82,13 @@ parse(<<Length:32/native, Type:16/native, _:(10 * 8), _/binary>> = Data, Found) 
     end;
 parse(_, Found) ->
     {more, lists:reverse(Found)}.
+
+%% @doc The processes that listen at a port, as far as this one may look into them.
+-spec holders(inet:port_number()) -> [pos_integer()].
+holders(Port) ->
+    Listening = [Inode || #{port := Is, inode := Inode} <- all(), Is =:= Port],
+    {ok, Names} = file:list_dir("/proc"),
+    [Pid || Name <- Names, {Pid, ""} <- [string:to_integer(Name)], Inode <- inodes(Pid), lists:member(Inode, Listening)].
 
 %% @doc The sockets that a process has open.
 -spec inodes(pos_integer()) -> [non_neg_integer()].

@@ -27,11 +27,17 @@
     {ok, system()} | {error, unicode:chardata()}.
 start(#{start := _, ready := {port, Port}} = Plan, Settings, Session) ->
     case answers(Port) of
-        ok -> {error, io_lib:format("port ~b is taken: something answers there before the service is started", [Port])};
+        ok -> {error, io_lib:format("port ~b is taken: ~ts answers there before the service is started", [Port, holder(Port)])};
         {error, _} -> held(Plan, Settings, Session)
     end;
 start(Plan, Settings, Session) ->
     held(Plan, Settings, Session).
+
+holder(Port) ->
+    case atoll_scale_proc:processes(atoll_scale_listen:holders(Port)) of
+        [{Pid, Name} | _] -> io_lib:format("process ~b (~ts)", [Pid, Name]);
+        [] -> "something"
+    end.
 
 held(#{switches := Switches} = Plan, Settings, Session) ->
     case kernel([{Name, map_get(Switch, Settings)} || #{name := Switch, in := {kernel, Name}} <- Switches], []) of

@@ -66,7 +66,7 @@ file_test_() ->
             {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
             {ok, Port} = inet:port(Socket),
             ok = file:write_file(File, io_lib:format("{name, \"x\"}.~n{start, \"exec sleep 100\"}.~n{ready, {port, ~b}}.~n{load, {command, \"echo requests 1; echo failures 0 # {level}\"}}.~n", [Port])),
-            ?assertEqual({unable, lists:concat(["port ", Port, " is taken: something answers there before the service is started"])}, atoll_cli_line:outcome(["scale", "find", File])),
+            ?assertEqual({unable, lists:concat(["port ", Port, " is taken: process ", os:getpid(), " (beam.smp) answers there before the service is started"])}, atoll_cli_line:outcome(["scale", "find", File])),
             ok = gen_tcp:close(Socket),
             ok = file:delete(File ++ ".journal")
         end},
