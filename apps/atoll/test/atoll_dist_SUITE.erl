@@ -39,7 +39,6 @@
     a_stock_peer_is_refused_and_said_once/1,
     a_stock_peer_is_accepted_where_that_is_configured/1,
     who_speaks_erlangs_handshake_is_answered_in_it/1,
-    a_first_contact_takes_little_longer_than_over_stock/1,
     a_wrong_cookie_is_said_once/1,
     garbage_is_refused_and_said_once/1,
     an_answer_of_garbage_is_refused/1,
@@ -51,26 +50,21 @@
 
 %% A second, at most.
 -define(STRANGERS, 3000).
-%% Seven contacts of each kind, so often at most.
--define(CONTACTS, 6).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     case atoll_tier:tier() of
-        fast -> [{group, waiting} | cases(fast) -- waiting()];
-        deep -> [{group, waiting} | cases(deep) -- waiting()] ++ [{group, tls}, {group, ipv6}]
+        fast -> [{group, waiting} | cases() -- waiting()];
+        deep -> [{group, waiting} | cases() -- waiting()] ++ [{group, tls}, {group, ipv6}]
     end.
 
-groups() -> [{waiting, [parallel], waiting()}, {tls, [], cases(fast) -- by_hand()}, {ipv6, [], cases(fast) -- of_ipv4()}].
+groups() -> [{waiting, [parallel], waiting()}, {tls, [], cases() -- by_hand()}, {ipv6, [], cases() -- of_ipv4()}].
 
 %% What waits for seconds, and each has nodes of its own.
 waiting() -> [unequal_ticktimes_keep_a_connection_and_find_a_silent_node, half_open_connections_keep_nobody_out].
 
-%% What takes so long is compared on many nodes, each of which is booted.
-cases(fast) ->
-    cases(deep) -- [a_first_contact_takes_little_longer_than_over_stock];
-cases(deep) ->
+cases() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
 
 %% Whose peers have no TLS, or that are about how it is refused without.
@@ -529,40 +523,6 @@ who_speaks_erlangs_handshake_is_answered_in_it(Config) ->
     after 20000 -> error(not_shaken)
     end,
     [?assertEqual(0, logged(A, Line)) || Line <- ["carrier_garbage", "carrier_refused", "carrier_stock_refused"]].
-
-%% Of fresh nodes in interactive mode, each of which loads what it needs when it first connects.
-%% The least of several, and of more where other work has disturbed them.
-a_first_contact_takes_little_longer_than_over_stock(Config) ->
-    ct:timetrap({minutes, 15}),
-    takes_little_longer([], ?CONTACTS, Config).
-
-takes_little_longer(Times, 0, _Config) ->
-    error({takes_longer, Times});
-takes_little_longer(Times, Left, Config) ->
-    More = [{Args, contacts(Config, Args)} || _ <- lists:seq(1, 7), Args <- [[], carrier()]] ++ Times,
-    Least = fun(Of, At) -> lists:min([element(At, Us) || {Args, Us} <- More, Args =:= Of]) end,
-    ct:pal("~p", [More]),
-    %% Nobody waits for an acknowledgement, which comes after 40 ms.
-    case Least(carrier(), 1) < 1.5 * Least([], 1) andalso Least(carrier(), 2) < Least([], 2) + 10000 of
-        true -> ok;
-        false -> takes_little_longer(More, Left - 1, Config)
-    end.
-
-%% Of two fresh nodes the first one and the next one, in microseconds.
-contacts(Config, Args) ->
-    {A, B} = pair(Config, Args, Args),
-    Contact = fun() ->
-        {Us, true} = call(A, timer, tc, [net_kernel, connect_node, [name(B)]]),
-        Us
-    end,
-    %% The module that measures is no part of it.
-    {module, timer} = call(A, code, ensure_loaded, [timer]),
-    First = Contact(),
-    ok = apart(A, B),
-    Next = Contact(),
-    ?assertEqual([false, false], [call(At, code, is_loaded, [crypto]) || At <- [A, B]]),
-    [ok = peer:stop(Peer) || #{peer := Peer} <- [A, B]],
-    {First, Next}.
 
 a_wrong_cookie_is_said_once(Config) ->
     {A, C} = pair(Config),
