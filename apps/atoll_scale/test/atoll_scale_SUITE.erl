@@ -4,10 +4,11 @@
 -module(atoll_scale_SUITE).
 -include_lib("stdlib/include/assert.hrl").
 
+-import(atoll_scale_shop, [dir/1, plan/2, found/2]).
+
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([a_backlog_is_found_and_named/1, nothing_is_left_of_one_that_is_killed/1, a_service_that_cannot_start_is_said/1]).
 -export([a_command_is_a_load/1, a_kernel_setting_is_given_back/1, a_change_by_hand_is_asked_for_and_taken_back/1]).
--export([three_limits_are_found_and_named/1, what_limits_is_changed_step_by_step/1]).
 -export([a_change_that_is_asked_for_is_compared/1, ab_makes_a_load/1, users_of_tsung_make_a_load/1, garbage_collection_is_counted_and_no_longer/1]).
 -export([collect/1]).
 
@@ -20,47 +21,22 @@ all() ->
     [a_backlog_is_found_and_named, nothing_is_left_of_one_that_is_killed, a_service_that_cannot_start_is_said, a_command_is_a_load,
      a_kernel_setting_is_given_back, a_change_by_hand_is_asked_for_and_taken_back] ++
         [Case || atoll_tier:tier() =:= deep, Case <- [
-            three_limits_are_found_and_named, what_limits_is_changed_step_by_step, a_change_that_is_asked_for_is_compared, ab_makes_a_load,
-            users_of_tsung_make_a_load, garbage_collection_is_counted_and_no_longer
+            a_change_that_is_asked_for_is_compared, ab_makes_a_load, users_of_tsung_make_a_load, garbage_collection_is_counted_and_no_longer
         ]].
 
 init_per_testcase(ab_makes_a_load, Config) ->
     case os:find_executable("ab") of
         false -> {skip, "ab is not installed (apache2-utils of Debian)"};
-        _ -> [{dir, atoll_cli_os:new_dir()} | Config]
+        _ -> atoll_scale_shop:begin_case(Config)
     end;
 init_per_testcase(users_of_tsung_make_a_load, Config) ->
     case atoll_tsung:version() of
-        {ok, _} -> [{dir, atoll_cli_os:new_dir()} | Config];
+        {ok, _} -> atoll_scale_shop:begin_case(Config);
         {error, _} -> {skip, "Tsung is not installed (tsung of Debian)"}
     end;
-init_per_testcase(_, Config) -> [{dir, atoll_cli_os:new_dir()} | Config].
+init_per_testcase(_, Config) -> atoll_scale_shop:begin_case(Config).
 
-end_per_testcase(_, Config) -> ok = atoll_cli_os:remove_dir(dir(Config)).
-
-dir(Config) -> proplists:get_value(dir, Config).
-
-%% The shop's own description, with another port and name, and some keys more.
-plan(Keys, Config) ->
-    Example = filename:join(code:priv_dir(atoll_scale), "example"),
-    {ok, Terms} = file:consult(filename:join(Example, "shop.plan")),
-    Port = atoll_test_port:free(),
-    Name = lists:concat(["shop", Port, "@127.0.0.1"]),
-    Shop = filename:join(Example, "shop"),
-    Own = [
-        {start, lists:concat(["ulimit -n {files}; exec ", Shop, " --port ", Port, " --backlog {backlog} --servers {servers} --node ", Name, " --cookie shop"])},
-        {ready, {port, Port}}, {node, list_to_atom(Name)}, {cookie_file, filename:join(Example, "shop.cookie")}, {seconds, 1},
-        {load, {driver, atoll_scale_http, #{url => lists:concat(["http://127.0.0.1:", Port, "/stock"]), timeout_ms => 2000}}}
-    ],
-    File = filename:join(dir(Config), "shop.plan"),
-    All = lists:foldl(fun({Key, _} = Term, Acc) -> lists:keystore(Key, 1, Acc, Term) end, Terms, Own ++ Keys),
-    ok = file:write_file(File, [io_lib:format("~0tp.~n", [Term]) || Term <- All]),
-    {File, Port}.
-
-found(Args, Config) ->
-    #{status := 0, stdout := Json, stderr := Said} = atoll_cli_line:run(dir(Config), ["scale", "find" | Args] ++ ["--json"], 900000),
-    ct:log("~ts", [Said]),
-    atoll_cli_os:decode(Json).
+end_per_testcase(_, Config) -> atoll_scale_shop:end_case(Config).
 
 a_backlog_is_found_and_named(Config) ->
     {File, Port} = plan([{from, 8}, {to, 512}, {precision, 1}], Config),
@@ -165,38 +141,6 @@ a_change_by_hand_is_asked_for_and_taken_back(Config) ->
     %% The last line was missing.
     ?assertMatch({match, _}, re:run(Said, "nobody is there to set disk: the standard input has ended\n$")).
 
-%% Each alone, the two others far away.
-three_limits_are_found_and_named(Config) ->
-    {File, Port} = plan([{seconds, 2}], Config),
-    Far = #{"files" => "16384", "backlog" => "1024", "servers" => "16"},
-    Subject = integer_to_binary(Port),
-    _ = [
-        begin
-            Args = lists:append([["--set", Switch ++ "=" ++ Value] || {Switch, Value} <- maps:to_list(Far#{Planted => Value0})]),
-            #{<<"findings">> := [#{<<"cause">> := Cause, <<"subject">> := About} = First | _], <<"limit">> := Limit} = found([File, "--searches", "3" | Args], Config),
-            ct:log("~ts: limit ~p, ~p", [Planted, Limit, First]),
-            ?assertEqual({Planted, Expected}, {Planted, {Cause, About}})
-        end
-     || {Planted, Value0, Expected} <- [
-            {"files", "64", {<<"files">>, <<"beam.smp">>}},
-            {"backlog", "5", {<<"backlog">>, Subject}},
-            {"servers", "1", {<<"process">>, <<"stock">>}}
-        ]
-    ],
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
-
-%% All three at once: each is changed for another cause, and kept. What finds the queue full comes again after a second; with
-%% a bound just below, one server bears several times as many clients as there are files for, on a busy machine too.
-what_limits_is_changed_step_by_step(Config) ->
-    {File, _} = plan([{seconds, 1}, {to, 2048}, {precision, 0.3}, {p99_ms, 900}], Config),
-    #{status := 0, stdout := Json, stderr := Said} = atoll_cli_line:run(dir(Config), ["scale", "tune", File, "--json"], 1100000),
-    ct:log("~ts", [Said]),
-    ?assertMatch(#{<<"settings">> := #{<<"files">> := <<"16384">>, <<"backlog">> := <<"1024">>, <<"servers">> := <<"16">>}}, atoll_cli_os:decode(Json)),
-    {ok, Entries, 0} = atoll_scale_journal:read(File ++ ".journal"),
-    Changes = [{Switch, Kept} || #{<<"what">> := <<"change">>, <<"switch">> := Switch, <<"kept">> := Kept} <- Entries],
-    ?assertEqual([{<<"backlog">>, true}, {<<"files">>, true}, {<<"servers">>, true}], lists:sort(Changes)),
-    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))).
-
 %% Nothing of it is kept.
 a_change_that_is_asked_for_is_compared(Config) ->
     {File, _} = plan([{seconds, 1}, {from, 8}, {to, 256}, {precision, 1}], Config),
@@ -242,7 +186,7 @@ garbage_collection_is_counted_and_no_longer(_) ->
         ok = atoll_scale_node:join(#{node => Node, dir => "/"}),
         Off = atoll_cluster:call(Cluster, Node, erlang, system_flag, [microstate_accounting, false]),
         Asking = atoll_scale_node:start(Node),
-        _ = [atoll_cluster:call(Cluster, Node, ?MODULE, collect, [20]) || _ <- lists:seq(1, 3)],
+        _ = [atoll_cluster:call(Cluster, Node, ?MODULE, collect, [200]) || _ <- lists:seq(1, 3)],
         ?assertMatch(#{collecting := Share, locks := none} when Share > 0.3, atoll_scale_node:stop(Asking)),
         ?assertEqual({Off, false}, {false, atoll_cluster:call(Cluster, Node, erlang, system_flag, [microstate_accounting, false])})
     end),
