@@ -21,17 +21,27 @@
 
 -define(CONNECT_MS, 1000).
 -define(LOOK_MS, 50).
+-define(FREE_MS, 1000).
 
 %% @doc Starts it, and waits until it is ready. After an error nothing is left.
 -spec start(atoll_scale_plan:plan(), atoll_scale_plan:settings(), atoll_scale_programs:session()) ->
     {ok, system()} | {error, unicode:chardata()}.
 start(#{start := _, ready := {port, Port}} = Plan, Settings, Session) ->
-    case answers(Port) of
-        ok -> {error, io_lib:format("port ~b is taken: ~ts answers there before the service is started", [Port, holder(Port)])};
-        {error, _} -> held(Plan, Settings, Session)
+    case free(Port, erlang:monotonic_time(millisecond) + ?FREE_MS) of
+        true -> held(Plan, Settings, Session);
+        false -> {error, io_lib:format("port ~b is taken: ~ts answers there before the service is started", [Port, holder(Port)])}
     end;
 start(Plan, Settings, Session) ->
     held(Plan, Settings, Session).
+
+%% For some milliseconds after a process was killed and waited for Linux may still answer at its port. Where a
+%% connection comes too late something is there, whose queue is full.
+free(Port, Deadline) ->
+    case {answers(Port), erlang:monotonic_time(millisecond) < Deadline} of
+        {{error, Reason}, _} when Reason =/= timeout -> true;
+        {_, true} -> receive after ?LOOK_MS -> free(Port, Deadline) end;
+        {_, false} -> false
+    end.
 
 holder(Port) ->
     case atoll_scale_proc:processes(atoll_scale_listen:holders(Port)) of

@@ -70,6 +70,18 @@ file_test_() ->
             ok = gen_tcp:close(Socket),
             ok = file:delete(File ++ ".journal")
         end},
+        {"a port may answer for a moment after its last holder", fun() ->
+            {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+            {ok, Port} = inet:port(Socket),
+            ok = file:write_file(File, io_lib:format("{name, \"x\"}.~n{start, \"exit 4\"}.~n{ready, {port, ~b}}.~n{load, {command, \"echo {level}\"}}.~n", [Port])),
+            {Holder, Ref} = spawn_monitor(fun() -> receive {hold, Held} -> {ok, _} = gen_tcp:accept(Held) end end),
+            ok = gen_tcp:controlling_process(Socket, Holder),
+            Holder ! {hold, Socket},
+            {unable, Said} = atoll_cli_line:outcome(["scale", "find", File]),
+            ?assertEqual("the service has ended:  (status 4)", unicode:characters_to_list(Said)),
+            receive {'DOWN', Ref, process, Holder, Why} -> ?assertEqual(normal, Why) end,
+            ok = file:delete(File ++ ".journal")
+        end},
         {"a journal without a stage fails the report", fun() ->
             ok = file:write_file(File, "{\"what\":\"begun\"}\n"),
             ?assertEqual({failed, File ++ " has no limit and no change yet"}, atoll_cli_line:outcome(["scale", "report", File]))

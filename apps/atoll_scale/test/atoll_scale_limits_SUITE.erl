@@ -19,13 +19,13 @@ end_per_testcase(_, Config) -> atoll_scale_shop:end_case(Config).
 
 %% Each alone, the two others far away.
 three_limits_are_found_and_named(Config) ->
-    {File, Port} = plan([{seconds, 2}], Config),
+    {File, Port} = plan([], Config),
     Far = #{"files" => "16384", "backlog" => "1024", "servers" => "16"},
     Subject = integer_to_binary(Port),
     _ = [
         begin
             Args = lists:append([["--set", Switch ++ "=" ++ Value] || {Switch, Value} <- maps:to_list(Far#{Planted => Value0})]),
-            #{<<"findings">> := [#{<<"cause">> := Cause, <<"subject">> := About} = First | _], <<"limit">> := Limit} = found([File, "--searches", "3" | Args], Config),
+            #{<<"findings">> := [#{<<"cause">> := Cause, <<"subject">> := About} = First | _], <<"limit">> := Limit} = found([File, "--searches", "1" | Args], Config),
             ct:log("~ts: limit ~p, ~p", [Planted, Limit, First]),
             ?assertEqual({Planted, Expected}, {Planted, {Cause, About}})
         end
@@ -40,7 +40,7 @@ three_limits_are_found_and_named(Config) ->
 %% All three at once: each is changed for another cause, and kept. What finds the queue full comes again after a second; with
 %% a bound just below, one server bears several times as many clients as there are files for, on a busy machine too.
 what_limits_is_changed_step_by_step(Config) ->
-    {File, _} = plan([{seconds, 1}, {to, 2048}, {precision, 0.3}, {p99_ms, 900}], Config),
+    {File, _} = plan([{seconds, 1}, {to, 2048}, {precision, 1}, {p99_ms, 900}], Config),
     #{status := 0, stdout := Json, stderr := Said} = atoll_cli_line:run(dir(Config), ["scale", "tune", File, "--json"], 1100000),
     ct:log("~ts", [Said]),
     ?assertMatch(#{<<"settings">> := #{<<"files">> := <<"16384">>, <<"backlog">> := <<"1024">>, <<"servers">> := <<"16">>}}, atoll_cli_os:decode(Json)),
