@@ -87,8 +87,8 @@ parse(_, Found) ->
 -spec holders(inet:port_number()) -> [pos_integer()].
 holders(Port) ->
     Listening = [Inode || #{port := Is, inode := Inode} <- all(), Is =:= Port],
-    {ok, Names} = file:list_dir("/proc"),
-    [Pid || Name <- Names, {Pid, ""} <- [string:to_integer(Name)], Inode <- inodes(Pid), lists:member(Inode, Listening)].
+    Pids = [list_to_integer(Name) || Name <- filelib:wildcard("[0-9]*", "/proc")],
+    [Pid || Pid <- Pids, Inode <- inodes(Pid), lists:member(Inode, Listening)].
 
 %% @doc The sockets that a process has open.
 -spec inodes(pos_integer()) -> [non_neg_integer()].
