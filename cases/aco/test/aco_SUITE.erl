@@ -246,7 +246,7 @@ killed(Config, Places, Chaos) ->
     Storm = [begin {ok, Storm} = atoll_bench_storm:start(cluster(Config), #{program => aco, rate => Chaos}, 1), Storm end || Chaos > 0],
     [ok = atoll_cluster:kill(cluster(Config), Victim) || Victim <- Victims],
     {ok, #{nodes_lost := Lost, restarts := Restarts}} = Outcome = outcome(Run),
-    _ = [atoll_bench_storm:stop(S) || S <- Storm],
+    [?assert(Kills > 0) || S <- Storm, #{kills := Kills} <- [atoll_bench_storm:stop(S)]],
     same(Outcome, maps:get(options, Spec)),
     ?assertEqual(lists:sort(Victims), Lost),
     ?assert(Restarts > 0),
