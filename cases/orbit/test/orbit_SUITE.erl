@@ -242,16 +242,18 @@ a_killed_process_does_not_change_the_answer(Config) ->
     end).
 
 %% The second loss begins the epoch in which it has parts. The run is held until then: how long a node
-%% takes to be back is up to the machine.
+%% takes to be back is up to the machine. It is started again when it has been left out: who is back
+%% before it is missed takes part without that.
 a_node_that_is_back_takes_part_again(Config) ->
     {Cluster, Nodes} = first(6, Config),
     [A, _, _, _, E, F] = Nodes,
     Harm = fun() ->
         Holder = atoll_cluster:call(Cluster, A, orbit_probe, hold, [], ?CALL_MS),
         ok = atoll_cluster:kill(Cluster, E),
+        true = atoll_cluster:call(Cluster, A, orbit_probe, await_told, [Holder, unreached, E], ?CALL_MS),
         orbit_wait:until(fun() -> ok =:= atoll_cluster:restart(Cluster, E) end),
         %% Its group may be connected with it before the run is.
-        true = atoll_cluster:call(Cluster, A, orbit_probe, await_back, [E], ?RUN_MS),
+        true = atoll_cluster:call(Cluster, A, orbit_probe, await_told, [Holder, back, E], ?CALL_MS),
         ok = atoll_cluster:kill(Cluster, F),
         true = atoll_cluster:call(Cluster, A, erlang, exit, [Holder, kill], ?CALL_MS)
     end,

@@ -2,7 +2,7 @@
 %% Looks at, and kills, the processes of runs on this node.
 -module(orbit_probe).
 
--export([left/0, of_module/1, is_computing/0, kill/1, hold/0, await_back/1, alone/0]).
+-export([left/0, of_module/1, is_computing/0, kill/1, hold/0, await_told/3, alone/0]).
 
 %% What a run that is over may not leave: processes, groups.
 left() ->
@@ -38,12 +38,15 @@ kill(Module) ->
     end.
 
 %% The workers here do nothing, and keep their credit, as long as the process lives whose pid this is: no epoch ends.
+%% It hears what the master of the one run here is told.
 hold() ->
     Asker = self(),
     Holder = spawn(fun() ->
         true = lists:all(fun erlang:suspend_process/1, [_ | _] = of_module(orbit_worker)),
+        [Master] = [P || P <- erlang:processes(), {current_function, {orbit_master, _, _}} <- [process_info(P, current_function)]],
+        1 = erlang:trace(Master, true, ['receive']),
         Asker ! {self(), held},
-        receive after infinity -> ok end
+        tell()
     end),
     Ref = monitor(process, Holder),
     receive
@@ -51,15 +54,21 @@ hold() ->
         {'DOWN', Ref, process, Holder, Why} -> error(Why)
     end.
 
-%% Waits until the master of the one run here is told that the node is back, so that it takes part
-%% in the next epoch. Who looks for it says so each second, until that begins.
-await_back(Node) ->
-    [Master] = [P || P <- erlang:processes(), {current_function, {orbit_master, _, _}} <- [process_info(P, current_function)]],
-    1 = erlang:trace(Master, true, ['receive']),
+%% Waits until the master has been told, since it was held, that the node is not reached, so that it is left
+%% out; or that it is back, so that it takes part in the next epoch. Who looks for it says so each second,
+%% until that begins.
+await_told(Holder, What, Node) ->
+    Holder ! {self(), What, Node},
+    receive {Holder, told, What, Node} -> true after 20_000 -> false end.
+
+tell() ->
+    {Asker, What, Node} = receive {_, _, _} = Asked -> Asked end,
     receive
-        {trace, Master, 'receive', {_, {back, Node}}} -> true
-    after 20_000 -> false
-    end.
+        {trace, _, 'receive', {_, {back, Node}}} when What =:= back -> ok;
+        {trace, _, 'receive', {_, {unreached, _, Node, _}}} when What =:= unreached -> ok
+    end,
+    Asker ! {self(), told, What, Node},
+    tell().
 
 %% Gives up all connections, and returns when there are none.
 alone() ->
