@@ -40,6 +40,8 @@
     inodes :: [non_neg_integer()],
     files = #{} :: #{pos_integer() | self => {non_neg_integer(), pos_integer() | infinity}},
     listeners = #{} :: #{inet:port_number() => {Backlog :: non_neg_integer(), Most :: non_neg_integer()}},
+    %% At so many looks in a row some connection waited to be accepted.
+    waits = 0 :: non_neg_integer(),
     sockets = 0 :: non_neg_integer(),
     memory = 0 :: non_neg_integer(),
     available = unknown :: non_neg_integer() | unknown
@@ -50,6 +52,10 @@
 -define(LOOK_MS, 20).
 -define(SELDOM, 5).
 -define(HARDLY, 50).
+%% A service that has no file left for a connection may try again later, and have files again before the next look. So where
+%% connections have waited this long, everything is looked at as often as can be, for so many looks or until none waits.
+-define(LONG, 3).
+-define(CLOSELY, 300).
 -define(STOP_MS, 10000).
 -define(SHOWN, 3).
 
@@ -73,7 +79,7 @@ stop(Meter) ->
 loop(Meter, Looks, Caller) ->
     receive
         {stop, Caller, Ref} -> Caller ! {Ref, seen(looked(0, Meter))}
-    after ?LOOK_MS ->
+    after pause(Meter) ->
         loop(looked(Looks, Meter), Looks + 1, Caller)
     end.
 
@@ -83,13 +89,23 @@ begun(Pids) ->
         inodes = lists:append([atoll_scale_listen:inodes(Pid) || Pid <- Pids])
     }.
 
+pause(Meter) ->
+    case is_close(Meter) of true -> 1; false -> ?LOOK_MS end.
+
+is_close(#meter{waits = Waits}) -> Waits >= ?LONG andalso Waits < ?LONG + ?CLOSELY.
+
 looked(Looks, Meter0) ->
     Meter1 = queues(Meter0),
-    Meter2 = case Looks rem ?SELDOM of 0 -> files(Meter1); _ -> Meter1 end,
+    %% Also at the look at which none waits any more: the files that they take are open now.
+    Meter2 = case is_close(Meter0) orelse Looks rem ?SELDOM =:= 0 of true -> files(Meter1); false -> Meter1 end,
     case Looks rem ?HARDLY of 0 -> memory(Meter2); _ -> Meter2 end.
 
-queues(#meter{inodes = Inodes, listeners = Listeners} = Meter) ->
-    Meter#meter{listeners = lists:foldl(fun waiting/2, Listeners, [Is || #{inode := Inode} = Is <- atoll_scale_listen:all(), lists:member(Inode, Inodes)])}.
+queues(#meter{inodes = Inodes, listeners = Listeners, waits = Waits} = Meter) ->
+    Own = [Is || #{inode := Inode} = Is <- atoll_scale_listen:all(), lists:member(Inode, Inodes)],
+    Meter#meter{
+        listeners = lists:foldl(fun waiting/2, Listeners, Own),
+        waits = case [N || #{waiting := N} <- Own, N > 0] of [] -> 0; _ -> Waits + 1 end
+    }.
 
 files(#meter{pids = Pids, files = Files, sockets = Most} = Meter) ->
     Sockets = case atoll_scale_proc:sockets(self) of #{in_use := InUse, waiting := Waiting} -> InUse + Waiting; #{} -> 0 end,

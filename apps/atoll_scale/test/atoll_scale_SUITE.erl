@@ -14,6 +14,7 @@
 
 -define(GONE_MS, 10000).
 -define(HELD_MS, 5000).
+-define(COUNTS_MS, 10000).
 
 suite() -> [{timetrap, {minutes, 20}}].
 
@@ -186,6 +187,10 @@ garbage_collection_is_counted_and_no_longer(_) ->
         ok = atoll_scale_node:join(#{node => Node, dir => "/"}),
         Off = atoll_cluster:call(Cluster, Node, erlang, system_flag, [microstate_accounting, false]),
         Asking = atoll_scale_node:start(Node),
+        %% What is collected before it counts is not in it.
+        Counters = fun() -> atoll_cluster:call(Cluster, Node, erlang, statistics, [microstate_accounting]) end,
+        Before = Counters(),
+        ok = atoll_cli_os:await(fun() -> Counters() =/= Before end, ?COUNTS_MS),
         _ = [atoll_cluster:call(Cluster, Node, ?MODULE, collect, [200]) || _ <- lists:seq(1, 3)],
         ?assertMatch(#{collecting := Share, locks := none} when Share > 0.3, atoll_scale_node:stop(Asking)),
         ?assertEqual({Off, false}, {false, atoll_cluster:call(Cluster, Node, erlang, system_flag, [microstate_accounting, false])})

@@ -9,11 +9,11 @@
     a_thousand_clients_get_all_of_a_match/1, who_comes_late_gets_the_status_and_the_rest/1, the_history_is_what_was_registered/1,
     hostile_clients_are_told_and_closed/1,
     a_killed_redis_loses_nothing_acknowledged/1, a_redis_that_ends_is_started_again/1, a_redis_that_cannot_start_is_said/1, the_first_stage_does_the_same/1,
-    a_killed_node_loses_nothing_and_its_clients_go_on_elsewhere/1, who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed/1,
+    a_killed_node_loses_nothing_and_its_clients_go_on_elsewhere/1, who_reads_too_slowly_is_told/1, who_reads_nothing_is_closed/1,
     who_says_nothing_is_told_and_costs_the_others_nothing/1, a_service_finds_its_matches_on_disk/1, the_page_starts_and_stops_a_match/1, a_node_that_was_cut_off_says_so_until_it_is_started_again/1
 ]).
 %% Called on nodes.
--export([until_both_wait/2]).
+-export([until_many_wait/2, register_all/2]).
 
 -define(MS, 60000).
 -define(MATCH, <<"rfc-bay-2026-03-14">>).
@@ -27,7 +27,7 @@ groups() ->
         {mnesia, [], [
             hostile_clients_are_told_and_closed, a_thousand_clients_get_all_of_a_match,
             who_comes_late_gets_the_status_and_the_rest, the_history_is_what_was_registered, a_killed_node_loses_nothing_and_its_clients_go_on_elsewhere,
-            who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed, who_says_nothing_is_told_and_costs_the_others_nothing,
+            who_reads_too_slowly_is_told, who_reads_nothing_is_closed, who_says_nothing_is_told_and_costs_the_others_nothing,
             a_service_finds_its_matches_on_disk, the_page_starts_and_stops_a_match
         ] ++ [a_node_that_was_cut_off_says_so_until_it_is_started_again || atoll_tier:tier() =:= deep]},
         {stage1, [], [the_first_stage_does_the_same]},
@@ -194,44 +194,52 @@ a_killed_node_loses_nothing_and_its_clients_go_on_elsewhere(Config) ->
         ok = await(fun() -> On(First, matchstream, history, [?MATCH, 0]) =:= {ok, History} end)
     end).
 
-%% Both get more than the system holds for them, and then more than may wait.
-who_reads_too_slowly_is_told_and_who_reads_nothing_is_closed(_) ->
-    #{about := About, steps := [{start, Start} | Steps]} = Script = matchstream_script:made(3000),
-    with_service(mnesia(), 4, #{waiting => 64, send_ms => 3000}, fun(#{ports := [Port | _], call := Call} = Service) ->
-        {ok, Id} = Call(matchstream, new_match, [About]),
-        {ok, _} = Call(matchstream, register, [Id, start, Start]),
-        Viewers = clients(Service, 1),
-        [Tardy, Mute] = [
-            begin
-                {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {recbuf, 1024}]),
-                ok = gen_tcp:send(Socket, ["VERSION:1:CONNECT:ada:MATCH:", Id, "\r\n"]),
-                Socket
-            end
-         || _ <- [1, 2]
-        ],
-        ok = await(fun() -> followers(Service) =:= 3 end),
-        ok = Call(?MODULE, until_both_wait, [Id, [Step || {Kind, _} = Step <- Steps, Kind =/= sleep]]),
-        Said = rest(Tardy, <<>>),
+%% It gets more than the system holds for it, and then more than may wait.
+who_reads_too_slowly_is_told(_) ->
+    beside_who_reads(3000, #{waiting => 64, send_ms => ?MS}, until_many_wait, fun(#{call := Call}, Id, Socket) ->
+        Said = rest(Socket, <<>>),
         Error = matchstream_protocol:error("This client reads too slowly."),
         ?assertEqual(Error, binary:part(Said, byte_size(Said), -byte_size(Error))),
         %% What it got before is all that it should have got.
         {ok, History} = Call(matchstream, history, [Id, 0]),
         Texts = [matchstream_protocol:event(Event) || Event <- History],
         [_, Events] = binary:split(binary:part(Said, 0, byte_size(Said) - byte_size(Error)), hd(tl(Texts))),
-        ?assertEqual(Events, binary:part(iolist_to_binary(tl(tl(Texts))), 0, byte_size(Events))),
-        ok = await(fun() -> #{counts := Counts} = Call(matchstream, status, []), {2, 1} =:= {maps:get(slow, Counts), maps:get(clients, Counts)} end),
-        ?assertMatch({error, _}, nothing_more(Mute)),
+        ?assertEqual(Events, binary:part(iolist_to_binary(tl(tl(Texts))), 0, byte_size(Events)))
+    end).
+
+%% Everything may wait for it: that it takes nothing is all that is wrong with it.
+who_reads_nothing_is_closed(_) ->
+    beside_who_reads(1000, #{waiting => 10000, send_ms => 1000}, register_all, fun(Service, _, Socket) ->
+        ok = await(fun() -> followers(Service) =:= 1 end),
+        ?assertMatch({error, _}, nothing_more(Socket))
+    end).
+
+%% What happens to a client that does not read while events are registered. Another one reads, and has all.
+beside_who_reads(Count, Settings, Register, Then) ->
+    #{about := About, steps := [{start, Start} | Steps]} = Script = matchstream_script:made(Count),
+    with_service(mnesia(), 4, Settings, fun(#{ports := [Port | _], call := Call} = Service) ->
+        {ok, Id} = Call(matchstream, new_match, [About]),
+        {ok, _} = Call(matchstream, register, [Id, start, Start]),
+        Viewers = clients(Service, 1),
+        {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {recbuf, 1024}]),
+        ok = gen_tcp:send(Socket, ["VERSION:1:CONNECT:ada:MATCH:", Id, "\r\n"]),
+        ok = await(fun() -> followers(Service) =:= 2 end),
+        ok = Call(?MODULE, Register, [Id, [Step || {Kind, _} = Step <- Steps, Kind =/= sleep, Kind =/= stop]]),
+        Then(Service, Id, Socket),
+        ok = await(fun() -> #{counts := #{slow := Slow, clients := Left}} = Call(matchstream, status, []), {Slow, Left} =:= {1, 1} end),
         {ok, _} = Call(matchstream, register, [Id, stop, []]),
         ?assertMatch(#{complete := 1}, judged(Viewers, Call, Script, #{sent => #{}}, Id))
     end).
 
-%% On the node: nobody may have read nothing for as long as is borne before as many wait.
-until_both_wait(Id, [{Kind, Data} | Steps]) ->
+%% On the node.
+until_many_wait(Id, [{Kind, Data} | Steps]) ->
     {ok, _} = matchstream:register(Id, Kind, Data),
     case [N || N <- waiting(), N > 80] of
-        [_, _] -> ok;
-        _ -> until_both_wait(Id, Steps)
+        [_] -> ok;
+        _ -> until_many_wait(Id, Steps)
     end.
+
+register_all(Id, Steps) -> lists:foreach(fun({Kind, Data}) -> {ok, _} = matchstream:register(Id, Kind, Data) end, Steps).
 
 %% How many messages wait for each connection of this node.
 waiting() ->
