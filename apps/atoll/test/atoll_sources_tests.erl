@@ -384,7 +384,7 @@ no_reader_is_left() ->
     with(#{sources => [probe(stays, fun hang/0)]}, fun() ->
         Reader = receive {reads, stays, Pid} -> Pid end,
         Ref = monitor(process, Reader),
-        %% One that is on its way when the reader ends says noproc, and to be told that the reader is alive does not hurry it.
+        %% One that is not there yet when the reader ends says noproc. That the reader is alive was once not enough to know.
         {monitored_by, By} = process_info(Reader, monitored_by),
         ?assert(lists:member(self(), By)),
         unlink(whereis(atoll_sources)),
