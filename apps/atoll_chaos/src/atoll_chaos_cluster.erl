@@ -7,7 +7,7 @@
 -behaviour(atoll_chaos_backend).
 
 -export([open/1]).
--export([nodes/1, able/1, call/4, owner/2, leave/2, kill/2, start/2, pause/2, resume/2, os_pid/2]).
+-export([nodes/1, able/1, call/4, owner/2, leave/2, kill/2, start/2, resume/2, os_pid/2]).
 
 -compile({no_auto_import, [nodes/1]}).
 
@@ -41,9 +41,6 @@ kill(#{cluster := Cluster}, Node) -> done(Node, fun() -> atoll_cluster:kill(Clus
 
 -spec start(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
 start(#{cluster := Cluster}, Node) -> done(Node, fun() -> atoll_cluster:restart(Cluster, Node) end).
-
--spec pause(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
-pause(#{cluster := Cluster}, Node) -> done(Node, fun() -> atoll_cluster:pause(Cluster, Node) end).
 
 -spec resume(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
 resume(#{cluster := Cluster}, Node) -> done(Node, fun() -> atoll_cluster:resume(Cluster, Node) end).

@@ -86,18 +86,16 @@ heal_all(#state{damage = Damage} = State0) ->
     lists:foreach(fun atoll_chaos_os:release/1, maps:values(State#state.holders)),
     {lists:zip(Acts, Outcomes), State#state{holders = #{}}}.
 
-perform({pause, Node} = Act, State0) ->
-    case held(Node, pause, fun atoll_chaos_os:guard/1, State0) of
-        {ok, State} -> {own_act(Act, State), State};
-        {Error, State} -> {Error, State}
-    end;
+perform({pause, Node}, State) ->
+    held(Node, pause, fun atoll_chaos_os:stop/1, State);
 perform({resume, Node} = Act, State) ->
+    %% Also if what holds it has been killed.
     Outcome = own_act(Act, State),
     {Outcome, release({pause, Node}, State)};
 perform({slow, Node, 0}, State) ->
     {ok, release({slow, Node}, State)};
 perform({slow, Node, Ms}, State) ->
-    held(Node, slow, fun(OsPid) -> atoll_chaos_os:slow(OsPid, Ms) end, release({slow, Node}, State));
+    held(Node, slow, fun(OsPid) -> {ok, atoll_chaos_os:slow(OsPid, Ms)} end, release({slow, Node}, State));
 perform({kill, Node} = Act, State) ->
     Outcome = own_act(Act, State),
     {Outcome, release({pause, Node}, State)};
@@ -106,8 +104,13 @@ perform(Act, State) ->
 
 held(Node, How, Hold, #state{backend = {Module, B}, holders = Holders} = State) ->
     case Module:os_pid(B, Node) of
-        {ok, OsPid} -> {ok, State#state{holders = Holders#{{How, Node} => Hold(OsPid)}}};
-        {error, _} = Error -> {Error, State}
+        {ok, OsPid} ->
+            case Hold(OsPid) of
+                {ok, Holder} -> {ok, State#state{holders = Holders#{{How, Node} => Holder}}};
+                gone -> {{error, {unreachable, Node, gone}}, State}
+            end;
+        {error, _} = Error ->
+            {Error, State}
     end.
 
 release(Key, #state{holders = Holders} = State) ->

@@ -4,18 +4,47 @@
 %% whatever way, or when the holder that owns the pipe does.
 -module(atoll_chaos_os).
 
--export([guard/1, slow/2, release/1]).
+-export([stop/1, slow/2, release/1]).
 
 -export_type([holder/0]).
 
 -type holder() :: port().
 
 -define(RELEASE_MS, 2000).
+-define(LOOK_MS, 1).
 
-%% @doc Lets that process go on when the calling process ends.
--spec guard(pos_integer()) -> holder().
-guard(OsPid) ->
-    shell("read _; kill -CONT $1 2>/dev/null", [OsPid]).
+%% @doc Stops that process; it goes on when the calling process ends. Who stops it is who lets it go on: were they two, and this VM were
+%% killed between them, the first could come last.
+-spec stop(pos_integer()) -> {ok, holder()} | gone.
+stop(OsPid) ->
+    case atoll_cluster_os:start_time(OsPid) of
+        {ok, Start} -> stop(OsPid, Start);
+        gone -> gone
+    end.
+
+stop(OsPid, Start) ->
+    %% With this VM gone, nobody reads that it is stopped.
+    Holder = shell("trap '' PIPE; kill -STOP $1 2>/dev/null || exit 1; echo 2>/dev/null; read _; kill -CONT $1 2>/dev/null", [OsPid]),
+    receive
+        {Holder, {data, _}} ->
+            ok = await_stopped({OsPid, Start}, ?RELEASE_MS div ?LOOK_MS),
+            {ok, Holder};
+        {Holder, {exit_status, _}} ->
+            gone
+    end.
+
+%% A process that waits for a processor takes the signal when it gets one.
+await_stopped(_, 0) ->
+    ok;
+await_stopped(Process, Looks) ->
+    case atoll_cluster_os:state(Process) of
+        running ->
+            receive
+            after ?LOOK_MS -> await_stopped(Process, Looks - 1)
+            end;
+        _ ->
+            ok
+    end.
 
 %% @doc Stops that process for so many milliseconds, lets it run for 10, and so on.
 -spec slow(pos_integer(), StoppedMs :: pos_integer()) -> holder().

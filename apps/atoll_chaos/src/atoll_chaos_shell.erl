@@ -18,7 +18,7 @@
 -include_lib("kernel/include/file.hrl").
 
 -export([open/1, may_signal/2]).
--export([nodes/1, able/1, call/4, owner/2, leave/2, kill/2, start/2, pause/2, resume/2, os_pid/2]).
+-export([nodes/1, able/1, call/4, owner/2, leave/2, kill/2, start/2, resume/2, os_pid/2]).
 
 -compile({no_auto_import, [nodes/1]}).
 
@@ -119,16 +119,17 @@ kill(State, Node) -> signal(kill, Node, State).
 -spec start(state(), node()) -> {error, atoll_chaos_backend:error()}.
 start(_, Node) -> {error, {not_possible, start, Node}}.
 
--spec pause(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
-pause(State, Node) -> signal(stop, Node, State).
-
 -spec resume(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
 resume(State, Node) -> signal(cont, Node, State).
 
 -spec os_pid(state(), node()) -> {ok, pos_integer()} | {error, atoll_chaos_backend:error()}.
 os_pid(#{processes := Processes}, Node) ->
     case Processes of
-        #{Node := {OsPid, _}} -> {ok, OsPid};
+        #{Node := {OsPid, _} = Process} ->
+            case atoll_cluster_os:state(Process) of
+                gone -> {error, {unreachable, Node, gone}};
+                _ -> {ok, OsPid}
+            end;
         #{} -> {error, {not_here, Node}}
     end.
 

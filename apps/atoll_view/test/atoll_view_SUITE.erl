@@ -51,7 +51,7 @@ init_per_suite(Config) ->
         {Holder, Peers} ->
             true = demonitor(Ref),
             [First | _] = Nodes = [Node || {_, Node} <- Peers],
-            [true = peer:call(Peer, net_kernel, connect_node, [Node]) || {Peer, Own} <- Peers, Node <- Nodes, Node =/= Own],
+            [true = call(Peer, net_kernel, connect_node, [Node]) || {Peer, Own} <- Peers, Node <- Nodes, Node =/= Own],
             All = [{dir, Dir}, {cookie, Cookie}, {holder, Holder}, {peers, Peers}, {first, atom_to_list(First)} | Config],
             ?assertMatch(
                 #{status := 0, stdout := <<>>, stderr := <<"Context prod is added, and in use.\n">>},
@@ -81,11 +81,14 @@ start(Name, Host, Args) ->
         args => ["-setcookie", ?COOKIE | Args], env => [{"ERL_LIBS", ""}, {"ERL_FLAGS", ""}, {"ERL_AFLAGS", ""}, {"ERL_ZFLAGS", ""}]
     },
     {ok, Peer, Node} = peer:start(Options),
-    non_existing = peer:call(Peer, code, which, [atoll]),
+    non_existing = call(Peer, code, which, [atoll]),
     %% OTP starts what looks up hosts when a node first connects to another, if only to answer one that has gone: here it is there before
     %% known/1 looks.
-    {ok, _} = peer:call(Peer, inet, gethostbyname, ["localhost"]),
+    {ok, _} = call(Peer, inet, gethostbyname, ["localhost"]),
     {Peer, Node}.
+
+%% One that is paused answers when it goes on.
+call(Peer, M, F, A) -> peer:call(Peer, M, F, A, ?LATE_MS).
 
 dir(Config) -> proplists:get_value(dir, Config).
 
@@ -101,11 +104,11 @@ told(Config, Args) ->
 %% What a node has of what looking might change.
 known(Peer) ->
     #{
-        nodes => lists:sort(peer:call(Peer, erlang, nodes, [])),
-        connected => lists:sort(peer:call(Peer, erlang, nodes, [connected])),
-        modules => lists:sort([M || {M, _} <- peer:call(Peer, code, all_loaded, [])]),
-        registered => lists:sort(peer:call(Peer, erlang, registered, [])),
-        applications => peer:call(Peer, application, which_applications, [])
+        nodes => lists:sort(call(Peer, erlang, nodes, [])),
+        connected => lists:sort(call(Peer, erlang, nodes, [connected])),
+        modules => lists:sort([M || {M, _} <- call(Peer, code, all_loaded, [])]),
+        registered => lists:sort(call(Peer, erlang, registered, [])),
+        applications => call(Peer, application, which_applications, [])
     }.
 
 stock_nodes_are_looked_at_and_left_as_they_were(Config) ->
@@ -135,7 +138,7 @@ is_seen_by_nobody(Config) ->
     {ok, View} = atoll_view:open({joined, "shop", #{nodes => [First], cookie_file => proplists:get_value(cookie, Config)}}),
     All = lists:sort([Node || {_, Node} <- peers(Config)]),
     ?assertEqual(All, atoll_view:up(View)),
-    [?assertEqual({Own, All -- [Own]}, {Own, lists:sort(peer:call(Peer, erlang, nodes, []))}) || {Peer, Own} <- peers(Config)],
+    [?assertEqual({Own, All -- [Own]}, {Own, lists:sort(call(Peer, erlang, nodes, []))}) || {Peer, Own} <- peers(Config)],
     {ok, Registered} = erl_epmd:names({127, 0, 0, 1}),
     ?assertEqual([], [Name || {Name, _} <- Registered, lists:prefix(Name ++ "@", atom_to_list(node()))]),
     ok.
@@ -219,7 +222,7 @@ harm_that_is_ended_by_a_signal_leaves_nothing(Config) ->
     Before = [known(Peer) || {Peer, _} <- peers(Config)],
     Changed = fun() ->
         Now = [maps:with([nodes, connected, registered], known(Peer)) || {Peer, _} <- peers(Config)],
-        Ours = [M || {Peer, _} <- peers(Config), {M, _} <- peer:call(Peer, code, all_loaded, []), lists:prefix("atoll_", atom_to_list(M))],
+        Ours = [M || {Peer, _} <- peers(Config), {M, _} <- call(Peer, code, all_loaded, []), lists:prefix("atoll_", atom_to_list(M))],
         {Now -- [maps:with([nodes, connected, registered], Known) || Known <- Before], Ours}
     end,
     [
@@ -252,26 +255,26 @@ with_the_library_all_commands_work(Config) ->
     Paths = [filename:dirname(code:which(atoll))],
     [
         begin
-            ok = peer:call(Peer, code, add_paths, [Paths]),
-            ok = peer:call(Peer, application, load, [atoll]),
-            ok = peer:call(Peer, application, set_env, [atoll, directory, on]),
-            {ok, _} = peer:call(Peer, application, ensure_all_started, [atoll], ?LATE_MS)
+            ok = call(Peer, code, add_paths, [Paths]),
+            ok = call(Peer, application, load, [atoll]),
+            ok = call(Peer, application, set_env, [atoll, directory, on]),
+            {ok, _} = call(Peer, application, ensure_all_started, [atoll])
         end
      || {Peer, _} <- peers(Config)
     ],
     [One, Two, Three] = [atom_to_list(Node) || {_, Node} <- peers(Config)],
     {First, _} = hd(peers(Config)),
-    ok = peer:call(First, application, stop, [atoll]),
+    ok = call(First, application, stop, [atoll]),
     Without = iolist_to_binary(["atoll group new: atoll does not run on ", One, "\n"]),
     ?assertMatch(#{status := 3, stdout := <<>>, stderr := Without}, run(Config, ["group", "new", "fish", One, Two])),
-    {ok, _} = peer:call(First, application, ensure_all_started, [atoll], ?LATE_MS),
+    {ok, _} = call(First, application, ensure_all_started, [atoll]),
     Unknown = <<"atoll group new: the cluster has no node else@here, or no other of its nodes is connected with it\n">>,
     ?assertMatch(#{status := 2, stderr := Unknown}, run(Config, ["group", "new", "fish", "else@here"])),
     #{<<"group">> := <<"fish">>, <<"nodes">> := [_, _]} = told(Config, ["group", "new", "fish", One, Two]),
     #{<<"group">> := <<"fish">>, <<"added">> := [Added]} = told(Config, ["group", "add", "fish", Three]),
     ?assertEqual(list_to_binary(Three), Added),
     #{<<"groups">> := [#{<<"group">> := <<"fish">>, <<"nodes">> := [_, _, _]}], <<"without">> := []} = told(Config, ["group", "list"]),
-    yes = peer:call(First, s_group, register_name, [fish, shop, peer:call(First, erlang, whereis, [init])]),
+    yes = call(First, s_group, register_name, [fish, shop, call(First, erlang, whereis, [init])]),
     #{<<"groups">> := [#{<<"names">> := [#{<<"name">> := <<"shop">>, <<"differ">> := []}]}]} = told(Config, ["group", "names"]),
     %% Its own links a node knows at once; of the groups of others it hears.
     ok = atoll_cli_os:await(
