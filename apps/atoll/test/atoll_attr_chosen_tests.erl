@@ -15,17 +15,21 @@ a_node_chosen_by_what_it_told_is_asked_at_any_age_test_() ->
 %% and whether all that is known of it is an answer to this choice.
 chosen(MaxAge, Age) ->
     Test = self(),
-    Room = spawn_link(fun() ->
+    {Room, Ref} = spawn_opt(fun() ->
         true = register(atoll_attr, self()),
         Test ! {self(), begun},
         Answer = #{answers => [{b@h, #{colour => blue}, Age}], silent => [], unreachable => []},
         told({ask, Answer}),
         Test ! {self(), told(chosen)}
-    end),
+    end, [link, monitor]),
     receive
         {Room, begun} -> ok
     end,
     {ok, b@h, _} = atoll_attr:choose_node([b@h], "colour == blue", #{max_age => MaxAge, deadline => 1000}),
+    %% The next one takes its name.
+    receive
+        {'DOWN', Ref, process, Room, _} -> ok
+    end,
     receive
         {Room, #{names := Names, fresh := IsFresh}} -> {Names, IsFresh}
     end.

@@ -96,6 +96,10 @@ it_gives_undefined_for_what_crashes() ->
 
 it_leaves_what_is_too_large_where_it_was_made() ->
     ok = atoll_attr:insert(large, {dynamic, {?MODULE, big}}),
+    large_is_left(0).
+
+%% On a busy machine it may be late before it is too large.
+large_is_left(Late) ->
     Server = whereis(atoll_attr),
     1 = erlang:trace(Server, true, ['receive']),
     {ok, #{large := undefined}} = atoll_attr:attributes([large]),
@@ -105,7 +109,10 @@ it_leaves_what_is_too_large_where_it_was_made() ->
     Sizes = received(Server),
     ?assert(length(Sizes) > 0),
     ?assert(lists:max(Sizes) < 4096, Sizes),
-    #{evaluations := #{too_large := 1}} = atoll_attr:info().
+    case atoll_attr:info() of
+        #{evaluations := #{too_large := 1}} -> ok;
+        #{evaluations := #{too_large := 0, late := More}} when More > Late -> large_is_left(More)
+    end.
 
 received(Server) ->
     receive
@@ -115,15 +122,24 @@ received(Server) ->
 
 it_answers_others_while_something_hangs() ->
     ok = atoll_attr:insert(slow, {dynamic, {?MODULE, pid_of, [self()]}}),
-    Asker = self(),
+    others_are_answered(0).
+
+%% On a busy machine it may be late, and say nothing.
+others_are_answered(Late) ->
     {_, Ref} = spawn_monitor(fun() -> exit({slow, value(slow)}) end),
     Evaluating = receive {evaluating, Pid} -> Pid end,
     ?assertEqual(blue, value(colour)),
     %% Who asks meanwhile shares what comes out.
-    {_, Other} = spawn_monitor(fun() -> Asker ! asking, exit({slow, value(slow)}) end),
-    receive asking -> ok end,
+    {OtherPid, Other} = spawn_monitor(fun() -> exit({slow, value(slow)}) end),
+    await(fun() -> lists:member(process_info(OtherPid, status), [{status, waiting}, undefined]) end),
+    %% This question is behind that of the other.
+    ?assertEqual(blue, value(colour)),
     Evaluating ! {value, 7},
-    [receive {'DOWN', R, process, _, {slow, V}} -> ?assertEqual(7, V) after ?WAIT_MS -> error(silent) end || R <- [Ref, Other]].
+    Values = [receive {'DOWN', R, process, _, {slow, V}} -> V after ?WAIT_MS -> error(silent) end || R <- [Ref, Other]],
+    case atoll_attr:info() of
+        #{evaluations := #{late := Late}} -> ?assertEqual([7, 7], Values);
+        #{evaluations := #{late := More}} when More > Late -> others_are_answered(More)
+    end.
 
 it_takes_away_what_a_process_owned() ->
     {Pid, Ref} = spawn_monitor(fun() ->

@@ -93,15 +93,13 @@ listed() ->
     ?assertMatch([#{node := a@h, kind := direct, rtt_us := 7, started := here, age_ms := _}], atoll_dist_keeper:links()),
     Pid ! stop,
     receive {'DOWN', Ref, process, Pid, _} -> ok end,
-    until_none(1000).
+    until_none(erlang:monotonic_time(millisecond) + 4000).
 
-until_none(0) ->
-    error(still_listed);
-until_none(Left) ->
+until_none(Deadline) ->
     ok = settled(),
     case atoll_dist_keeper:links() of
         [] -> ok;
-        _ -> until_none(Left - 1)
+        Links -> ?assert(erlang:monotonic_time(millisecond) < Deadline, Links), until_none(Deadline)
     end.
 
 in_order() ->

@@ -54,6 +54,9 @@
     a_black_hole_is_healed_without_a_loss/1
 ]).
 
+%% Some of the 200 ms within which the ends of all lanes are one end.
+-define(NOTICED_MS, 100).
+
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() -> [{group, Group} || {Group, _, _} <- groups(), not lists:member(Group, [waiting, once_of_tls])].
@@ -317,11 +320,7 @@ a_killed_node_is_no_lost_lane_where_one_is_not_read(Config) ->
     ?assertEqual(0, logged(A, "carrier_lane_lost")).
 
 a_lane_that_is_cut_is_the_end_once(Config) ->
-    {A, B} = faulty(Config),
-    [ok = call(At, atoll_dist_probe, hears, [name(To)]) || {At, To} <- [{A, B}, {B, A}]],
-    ends_once(A, B, fun() -> fault(B, A, {cut, 2}) end),
-    ?assertEqual([{lane_closed, 2}], call(A, atoll_dist_probe, heard, [])),
-    until(fun() -> call(B, atoll_dist_probe, heard, []) =/= [] end),
+    {A, B} = cut_and_heard(0, Config),
     [ok = said(N, "carrier_lane_lost") || N <- [A, B]],
     works(A, B),
     %% All of them are the end of the connection as ever.
@@ -330,14 +329,24 @@ a_lane_that_is_cut_is_the_end_once(Config) ->
 
 %% The other end gives up all lanes before it has waited itself.
 an_end_that_notices_late_gives_the_same_reason(Config) ->
+    {_, B} = cut_and_heard(60, Config),
+    ?assertEqual([{lane_closed, 2}], call(B, atoll_dist_probe, heard, [])).
+
+%% Two nodes whose second lane was cut while one was held up for so long, when that one has given the reason. By 200 ms it may be
+%% late: where the machine made it later than that, others are taken.
+cut_and_heard(HeldMs, Config) ->
     {A, B} = faulty(Config),
     [ok = call(At, atoll_dist_probe, hears, [name(To)]) || {At, To} <- [{A, B}, {B, A}]],
+    _ = call(A, atoll_dist_probe, late, []),
     ends_once(A, B, fun() ->
-        ok = call(A, atoll_dist_probe, held_up, [name(B), 60]),
+        _ = [ok = call(A, atoll_dist_probe, held_up, [name(B), HeldMs]) || HeldMs > 0],
         fault(B, A, {cut, 2})
     end),
     until(fun() -> call(B, atoll_dist_probe, heard, []) =/= [] end),
-    [?assertEqual([{lane_closed, 2}], call(N, atoll_dist_probe, heard, [])) || N <- [A, B]].
+    case {call(A, atoll_dist_probe, heard, []), call(A, atoll_dist_probe, late, [])} of
+        {[{lane_closed, 2}], _} -> {A, B};
+        {[connection_closed], Late} -> ?assert(HeldMs + Late > ?NOTICED_MS, Late), cut_and_heard(HeldMs, Config)
+    end.
 
 a_lane_that_is_a_black_hole_is_the_end_once(Config) ->
     {A, B} = pair(Config, lanes(Config, [{faults, true}]) ++ kernel(net_ticktime, 4)),

@@ -4,9 +4,9 @@
 -behaviour(gen_server).
 
 -export([echo/1, ask/3, asks_last/2, learn_all/1, ends/1, ends_with/2, big/2, floods/2, reconnects/3, at_once/2]).
--export([slowest/3, kills_end/0, says_nonsense/2, watches/1]).
+-export([late/0, slowest/3, kills_end/0, says_nonsense/2, watches/1]).
 -export([hears/1, heard/0, held_up/2, trickles/3, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2, knocks/2]).
--export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
+-export([stays/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
 -export([unread/1, sends_amid/4, held_by_unread/0, reads_unread/0]).
 -export([connects_for/2, counts/0, sends_numbers/2, sent_numbers/0, counted_numbers/1]).
 -export([loads_carrier/0, in_old_code/0, waiting_in_code/0, drips/1, loads_amid_drops/2]).
@@ -132,17 +132,14 @@ at_once(Node, AtMs) ->
 
 %% Whether the node stays connected for so long; and how it goes within so long.
 stays(Node, Ms) ->
-    goes(Node, Ms) =:= stays.
-
-goes(Node, Ms) ->
-    ok = net_kernel:monitor_nodes(true, [nodedown_reason]),
-    Got =
+    ok = net_kernel:monitor_nodes(true),
+    Stays =
         receive
-            {nodedown, Node, [{nodedown_reason, Reason}]} -> Reason
-        after Ms -> stays
+            {nodedown, Node} -> false
+        after Ms -> true
         end,
-    ok = net_kernel:monitor_nodes(false, [nodedown_reason]),
-    Got.
+    ok = net_kernel:monitor_nodes(false),
+    Stays.
 
 %% From now on how the node goes is remembered, and is told.
 hears(Node) ->
@@ -316,9 +313,34 @@ asked_until(Node, Name, Until, Took) ->
             Took
     end.
 
+%% By how many milliseconds a timer of this node was late at most since this was asked before. It begins with the first question.
+late() ->
+    case whereis(late) of
+        undefined ->
+            Pid = spawn_opt(fun() -> looks_late(erlang:monotonic_time(millisecond), 0) end, [{priority, max}]),
+            true = register(late, Pid),
+            0;
+        Pid ->
+            Ref = make_ref(),
+            Pid ! {late, self(), Ref},
+            receive
+                {Ref, Ms} -> Ms
+            after ?MS -> ?MS
+            end
+    end.
+
+looks_late(Last, Most) ->
+    Asked = receive {late, From, Ref} -> {From, Ref} after 10 -> nobody end,
+    Now = erlang:monotonic_time(millisecond),
+    Late = max(Most, Now - Last - 10),
+    case Asked of
+        nobody -> looks_late(Now, Late);
+        {To, Tag} -> To ! {Tag, Late}, looks_late(Now, 0)
+    end.
+
 %% Kills the end of the one circuit that there is here.
 kills_end() ->
-    [End] = [Pid || Pid <- processes(), {current_function, {atoll_dist_end, _, _}} <- [process_info(Pid, current_function)]],
+    [End] = [Pid || {Pid, _, _} <- ets:tab2list(atoll_dist_ends)],
     exit(End, kill).
 
 %% To the hub of a neighbour, in the name of this node and of others.

@@ -219,8 +219,9 @@ a_killed_node_is_down_once_and_at_once(Config) ->
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
     Asked = fun(Of) -> [Avoid || {Node, Avoid} <- call(A, atoll_dist_ways, asked, []), Node =:= name(Of)] end,
     lists:foreach(
-        fun({Of, Before}) ->
-            ?assertEqual(Before, Asked(Of)),
+        fun(Of) ->
+            %% An idle way whose gateway stands still for a moment is left, and another one is asked for.
+            Before = Asked(Of),
             {Took, ok} = timer:tc(fun() -> ends_once(A, Of, fun() -> atoll_dist_nodes:kill(Of) end) end),
             ct:pal("~ts is down after ~b ms", [name(Of), Took div 1000]),
             %% Who waits asks again, for ways around nobody.
@@ -228,7 +229,7 @@ a_killed_node_is_down_once_and_at_once(Config) ->
             %% Who was connected with would wait for four seconds.
             ?assert(Took < 3900000)
         end,
-        [{B, [[]]}, {C, []}]
+        [B, C]
     ),
     ?assertMatch([{circuit, _}], call(A, atoll_dist_probe, heard, [])).
 
@@ -261,6 +262,10 @@ a_gateway_that_stands_still_is_left(Config) ->
     Asks = spawn_link(fun() ->
         Self ! {self(), call(A, atoll_dist_probe, slowest, [name(B), echo, 3000], 30000)}
     end),
+    %% It has begun.
+    Answered = fun() -> maps:get(bytes_out, circuit(A, B)) end,
+    Began = Answered(),
+    until(fun() -> Answered() > Began + 1000 end),
     ok = atoll_dist_nodes:signal(First, "STOP"),
     {Answers, SlowestUs, _} = receive {Asks, Asked} -> Asked end,
     ok = atoll_dist_nodes:signal(First, "CONT"),
@@ -385,7 +390,10 @@ a_relay_that_refuses_is_named(Config) ->
     ok = said(A, Said, 2),
     ok = way(C, B, [name(G)]),
     works(C, B),
-    #{refused := #{policy := _}, lost := #{policy := 1}} = call(gateway(C, B, [G, H]), atoll_dist, relay, []).
+    %% The circuit may have moved to the other one before.
+    Relays = [call(Gateway, atoll_dist, relay, []) || Gateway <- [G, H]],
+    ?assertMatch([_ | _], [1 || #{refused := #{policy := _}} <- Relays]),
+    ?assertEqual(1, lists:sum([maps:get(policy, Lost, 0) || #{lost := Lost} <- Relays])).
 
 a_node_without_circuits_refuses_them(Config) ->
     [A, G] = [started(Config, Name, args([])) || Name <- ["a", "g"]],

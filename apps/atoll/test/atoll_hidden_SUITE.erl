@@ -39,7 +39,7 @@ init_per_suite(Config) ->
         nodes => 4,
         connect_all => false,
         apps => [atoll],
-        args => ["-setcookie", ?COOKIE, "-atoll", "overlay", "mesh", "free_group", "off"]
+        args => ["-setcookie", ?COOKIE, "-atoll", "overlay", "mesh", "free_group", "off", "group_answer_timeout", "10000"]
     }),
     [{cluster, Cluster} | Config].
 

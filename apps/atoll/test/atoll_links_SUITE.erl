@@ -28,7 +28,7 @@ all() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
 
 init_per_suite(Config) ->
-    Args = ["-proto_dist", "atoll", "-atoll", "linger", "200", "carrier_kinds", term(?KINDS)],
+    Args = ["-proto_dist", "atoll", "-atoll", "linger", "20000", "group_answer_timeout", "10000", "carrier_kinds", term(?KINDS)],
     Cluster = atoll_cluster_owned:start(#{nodes => 4, connect_all => false, args => Args}),
     [ok = call(Cluster, Node, application, load, [atoll]) || Node <- atoll_cluster:nodes(Cluster)],
     [{shared, Cluster} | Config].

@@ -155,7 +155,7 @@ two_parts_meet(Config) ->
 
 a_silent_member_holds_up_a_yes_for_a_while(Config) ->
     {C, [A, B, D, E] = Nodes} = nodes_of(Config),
-    ok = back_with(C, A, Nodes, 1000),
+    ok = back_with(C, A, Nodes, 3000),
     Pid = call(C, A, ?H, holder, []),
     ok = atoll_cluster:pause(C, E),
     Start = erlang:monotonic_time(millisecond),

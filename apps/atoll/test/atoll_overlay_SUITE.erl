@@ -58,8 +58,8 @@ is_callback(F) ->
 
 init_per_suite(Config) ->
     %% So that who has left is soon alone, also where a connection was in use at the first looks.
-    Cluster = atoll_overlay_cluster:start(?NODES, hyparview, ["-atoll", "on_demand_linger", "2000", "linger_max", "2000"]),
-    Small = atoll_cluster_owned:start(#{nodes => 5, connect_all => false, apps => [atoll]}),
+    Cluster = atoll_overlay_cluster:start(?NODES, hyparview, ["-atoll", "on_demand_linger", "2000", "linger_max", "2000", "group_answer_timeout", "10000"]),
+    Small = atoll_cluster_owned:start(#{nodes => 5, connect_all => false, apps => [atoll], args => ["-atoll", "group_answer_timeout", "5000"]}),
     [{cluster, Cluster}, {small, Small} | Config].
 
 end_per_suite(Config) ->

@@ -50,7 +50,7 @@ cases(deep) ->
 count() -> atoll_tier:size(overlay_nodes).
 
 init_per_suite(Config) ->
-    {Us, Cluster} = timer:tc(fun() -> atoll_overlay_cluster:start(count(), hyparview, ["-atoll", "on_demand_linger", "5000"]) end),
+    {Us, Cluster} = timer:tc(fun() -> atoll_overlay_cluster:start(count(), hyparview, ["-atoll", "on_demand_linger", "5000", "group_answer_timeout", "10000"]) end),
     ct:log("~b nodes started in ~b ms", [count(), Us div 1000]),
     [{cluster, Cluster} | Config].
 

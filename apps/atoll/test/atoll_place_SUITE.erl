@@ -258,10 +258,12 @@ a_node_that_was_lost_for_a_moment_keeps_nothing(Config) ->
 a_full_connection_holds_no_caller(Config) ->
     C = ?config(cluster, Config),
     [A, B | _] = atoll_cluster:nodes(C),
-    pong = call(C, A, net_adm, ping, [B]),
+    %% A connection with a monitor is not given up.
+    Watcher = call(C, A, atoll_barrier, monitor_init, [B]),
     ok = atoll_cluster:pause(C, B),
     ?assertEqual({passed, silent}, call(C, A, atoll_place_probe, on_full_connection, [B])),
     ok = atoll_cluster:resume(C, B),
+    ?assertEqual(quiet, call(C, A, atoll_barrier, demonitor, [Watcher])),
     ?assertEqual(ok, call(C, B, atoll_place_probe, await_no_bridge, [])).
 
 a_placed_process_writes_on_its_own_node(Config) ->

@@ -38,15 +38,19 @@ begun(Start) ->
 a_crash_is_mended() ->
     ok = begun({?P, server, [undefined, it]}),
     First = ?P:await(?KEY, [node()]),
+    ok = has_started(1),
     true = exit(First, kill),
     Second = another(First),
     ?assertEqual(pong, gen_server:call({via, atoll_name, ?KEY}, ping)),
+    ok = has_started(2),
     %% Whatever its end.
     ok = gen_server:cast(Second, normal),
     _ = another(Second),
-    %% It has its name before its keeper hears that it has started.
-    wait(fun() -> count(started) end, 3),
+    ok = has_started(3),
     ?assertMatch(#{state := holder, counts := #{started := 3, restarted := 2}}, atoll_singleton:info(undefined, it)).
+
+%% It has its name before its keeper hears that it has started; one that ends between is no crash but a start that has failed.
+has_started(Times) -> wait(fun() -> count(started) end, Times).
 
 another(Pid) ->
     case ?P:await(?KEY, [node()]) of
@@ -57,13 +61,15 @@ another(Pid) ->
 too_many_crashes_take_no_supervisor_down() ->
     ok = begun({?P, server, [undefined, it]}),
     _ = lists:foldl(
-        fun(_, Last) ->
+        fun(Times, Last) ->
+            ok = has_started(Times),
             true = exit(Last, kill),
             another(Last)
         end,
         ?P:await(?KEY, [node()]),
         lists:seq(1, 3)
     ),
+    ok = has_started(4),
     true = exit(?P:await(?KEY, [node()]), kill),
     none = ?P:await(?KEY, none),
     wait(fun() -> count(left_to_others) end, 1),
@@ -105,13 +111,14 @@ it_outlives_a_restart_of_the_application() ->
 a_crash_of_the_keeper_takes_the_server_along() ->
     ok = begun({?P, server, [undefined, it]}),
     First = ?P:await(?KEY, [node()]),
-    true = exit(atoll_name:whereis(undefined, {atoll_singleton, it, node()}), kill),
+    true = exit(stand_by(), kill),
     _ = another(First),
     ?assertNot(is_process_alive(First)).
 
 stop_ends_it_for_good() ->
     ok = begun({?P, server, [undefined, it]}),
     First = ?P:await(?KEY, [node()]),
+    _ = stand_by(),
     ?assertEqual([node()], atoll_singleton:stand_bys(undefined, it)),
     ?assertEqual(ok, atoll_singleton:stop(undefined, it)),
     ?assertNot(is_process_alive(First)),
@@ -123,7 +130,7 @@ stop_ends_it_for_good() ->
 a_keeper_that_has_just_ended_has_nothing_to_say() ->
     ok = begun({?P, server, [undefined, it]}),
     _ = ?P:await(?KEY, [node()]),
-    Keeper = atoll_name:whereis(undefined, {atoll_singleton, it, node()}),
+    Keeper = stand_by(),
     Ref = monitor(process, Keeper),
     ok = sys:suspend(atoll_name),
     true = exit(Keeper, kill),
@@ -133,6 +140,9 @@ a_keeper_that_has_just_ended_has_nothing_to_say() ->
     after
         ok = sys:resume(atoll_name)
     end.
+
+%% The keeper, which takes its own name beside the start of its server.
+stand_by() -> ?P:await({undefined, {atoll_singleton, it, node()}}, [node()]).
 
 count(What) ->
     case atoll_singleton:info(undefined, it) of

@@ -31,8 +31,16 @@ vars(N) -> [{var, 1, list_to_atom("V" ++ integer_to_list(I))} || I <- lists:seq(
 unload() ->
     true = code:delete(telemetry),
     _ = code:purge(telemetry),
-    _ = [exit(Pid, kill) || Pid <- [whereis(?MODULE)], is_pid(Pid)],
+    _ = [ended(Pid) || Pid <- [whereis(?MODULE)], is_pid(Pid)],
     ok.
+
+%% The next one takes its name, and that of its table.
+ended(Pid) ->
+    Ref = monitor(process, Pid),
+    true = exit(Pid, kill),
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    end.
 
 execute(Event, Measurements, Metadata) ->
     ?MODULE ! {told, {Event, Measurements, Metadata}},

@@ -56,7 +56,7 @@ init_per_suite(Config) ->
         apps => [atoll],
         %% Short, so that the tests of closing are quick; and connections are those of
         %% groups alone. A slow answer on a busy machine is no silence.
-        args => ["-atoll", "linger", "200", "group_answer_timeout", "10000", "free_group", "off"]
+        args => ["-atoll", "linger", "200", "group_answer_timeout", "10000", "group_operation_timeout", "25000", "free_group", "off"]
     }),
     [{cluster, Cluster} | Config].
 
@@ -425,7 +425,8 @@ a_connection_that_is_being_closed_leaves_nobody_out(Config) ->
     C = ?config(cluster, Config),
     [A, B | _] = atoll_cluster:nodes(C),
     [ok = call(C, N, atoll_barrier, restart_with, [linger, 3]) || N <- [A, B]],
-    Wrong = call(C, A, atoll_barrier, come_and_go, [g, [A, B], atoll_tier:size(closing_groups)]),
+    %% Many, one after the other.
+    Wrong = atoll_cluster:call(C, A, atoll_barrier, come_and_go, [g, [A, B], atoll_tier:size(closing_groups)], 5 * ?CALL_MS),
     [ok = call(C, N, atoll_barrier, restart_with, [linger, 200]) || N <- [A, B]],
     ?assertEqual([], Wrong).
 

@@ -11,7 +11,7 @@
          a_run_is_the_same_as_itself/1, other_files_are_told/1, dist_agrees_with_a_loop_of_its_own/1,
          overlay_measures_what_a_cluster_is_known_to_have/1]).
 
--define(GONE_MS, 5000).
+-define(GONE_MS, 30000).
 %% For a command of docs/measuring.md.
 -define(PAGE_MS, 300000).
 %% Of a loop beside another; how many there are, and how far apart the two may be.

@@ -34,7 +34,7 @@ who_is_late_is_an_error_and_nobody_is_left_test() ->
                 Test ! {at, N, self()},
                 timer:sleep(infinity)
             end,
-            50
+            1000
         )
     end),
     Left = [receive {at, N, Worker} -> monitor(process, Worker) end || N <- [1, 2]],

@@ -21,7 +21,8 @@ a_node_that_was_too_busy_to_say_is_asked_again() ->
     Asked = counters:new(1, []),
     ok = atoll_attr:insert(busy, {dynamic, {?MODULE, after_the_first, [Asked]}}),
     ?assertEqual([{node(), 0.3}], atoll_bench_place_load:told([node()], busy)),
-    ?assertEqual(2, counters:get(Asked, 1)).
+    %% On a busy machine the second may be late, too.
+    ?assert(counters:get(Asked, 1) > 1).
 
 after_the_first(Asked) ->
     ok = counters:add(Asked, 1, 1),

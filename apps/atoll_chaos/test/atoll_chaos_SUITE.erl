@@ -463,8 +463,8 @@ the_next_one_does_not_wait_with_the_spared_one_s_key(Config) ->
     Self = self(),
     _ = spawn_link(fun() -> Self ! {killed, call(C, Node, atoll_chaos_kill, run, [Order])} end),
     Slow = fun() -> [Id || {_, Id} <- call(C, Node, atoll_chaos_agent, taken, [])] end,
-    ok = await(fun() -> lists:member(slow, Slow()) end, true, ok),
-    ?assertEqual([slow], Slow()),
+    %% Never both.
+    ok = await(Slow, [slow], ok),
     receive
         {killed, Outcome} -> ?assertMatch({killed, _, Ms} when Ms >= 900, Outcome)
     end.
@@ -654,14 +654,14 @@ a_slow_node_is_stopped_again_and_again(Config) ->
 a_script_heals_at_its_end(Config) ->
     C = ?config(cluster, Config),
     [A, B | _] = atoll_cluster:nodes(C),
-    #{events := Events} = run(C, [
+    #{events := Events, ms := All} = run(C, [
         {at, 0, {partition, [{nodes, 1, 1}]}}, {at, 0, {slow, {nodes, 4, 4}, 50}}, {at, 0, {pause, {nodes, 3, 3}}}
     ]),
     ?assertMatch([#{outcome := done}], events_of(heal, Events)),
     ?assertMatch([#{ended_ms := _}, #{ended_ms := _}, #{ended_ms := _, recovered_ms := _}], lists:droplast(Events)),
-    %% To answer over a pipe takes more than 20 us, and less than a second.
+    %% To answer over a pipe takes more than 20 us, and less than all of it.
     [#{recovered_ms := Ms}] = events_of(pause, Events),
-    ?assert(Ms > 0.02 andalso Ms < 1000, Ms),
+    ?assert(Ms > 0.02 andalso Ms =< All, {Ms, All}),
     ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])).
 
 %% What is done to others at the same time does not count, for better or for worse.
@@ -676,7 +676,7 @@ each_node_s_pause_counts_from_the_moment_it_goes_on(Config) ->
     ok = await_event(Run, pause),
     %% To tell this one that it hears again takes as long as it is suspended.
     ok = call(C, D, sys, suspend, [atoll_chaos_agent]),
-    {ok, _} = call(C, D, timer, apply_after, [3000, sys, resume, [atoll_chaos_agent]]),
+    {ok, _} = call(C, D, timer, apply_after, [4000, sys, resume, [atoll_chaos_agent]]),
     #{events := Events} = atoll_chaos:stop(Run),
     [?assert(Recovered < 2000) || #{recovered_ms := Recovered} <- events_of(pause, Events)],
     %% And the end of the pause is not the end of all that was done.
@@ -754,7 +754,7 @@ a_keeper_that_is_killed_at_its_work_leaves_nothing_broken(Config) ->
     {ok, {Run, _} = Running} = atoll_chaos:start(#{cluster => C, script => script([
         {at, 0, {cut, {nodes, 1, 1}, {nodes, 2, 2}}}, {at, 0, {cut, {nodes, 2, 2}, {nodes, 1, 1}}},
         {at, 0, {pause, {nodes, 5, 5}}},
-        {at, {2, s}, {partition, [{nodes, 1, 1}]}},
+        {at, {4, s}, {partition, [{nodes, 1, 1}]}},
         {at, {1, min}, heal}
     ])}),
     ok = await_event(Running, pause),
@@ -862,11 +862,11 @@ any_cluster_is_harmed_from_a_hidden_node(Config) ->
         ?assertEqual(5, length([E || #{fault := kill_process, recovered_ms := R} = E <- Events, is_number(R)])),
         ?assertMatch([#{recovered_ms := never}], [E || #{fault := kill} = E <- Events]),
         ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])),
-        Refused = peer:call(Outside, atoll_chaos, start, [#{nodes => lists:droplast(Nodes), rate => 1, kinds => [node]}]),
+        Refused = peer:call(Outside, atoll_chaos, start, [#{nodes => lists:droplast(Nodes), rate => 1, kinds => [node]}], ?CALL_MS),
         ?assertEqual({error, {kind, node}}, Refused),
         %% One alone is cut off from nobody, and the run goes on without that kind.
         Alone = #{nodes => [A], rate => 50},
-        ?assertEqual({error, {kind, cut}}, peer:call(Outside, atoll_chaos, start, [Alone#{kinds => [cut]}])),
+        ?assertEqual({error, {kind, cut}}, peer:call(Outside, atoll_chaos, start, [Alone#{kinds => [cut]}], ?CALL_MS)),
         {ok, #{events := [_ | _]}} = peer:call(
             Outside, atoll_chaos, run, [Alone#{kinds => [process], seconds => 1}], ?CALL_MS
         )

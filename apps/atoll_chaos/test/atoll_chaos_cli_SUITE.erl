@@ -176,7 +176,7 @@ an_interrupted_harm_ends_in_other_ways_too(Config) ->
     ok = atoll_cli_os:signal(Twice, "INT"),
     _ = atoll_cli_os:await_line(Twice, stderr, <<"Healing.">>),
     ok = atoll_cli_os:signal(Twice, "INT"),
-    ?assertMatch(#{status := 130, stdout := <<>>}, atoll_cli_os:await_exit(Twice, 2500)),
+    ?assertMatch(#{status := 130, stdout := <<>>}, atoll_cli_os:await_exit(Twice, 20000)),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config))),
     %% Without a word, whoever of the two is killed.
     Killed = atoll_cli_os:start(dir(Config), ["chaos", "random", "--nodes", "2", "--kinds", "process", "--seconds", "600"]),

@@ -569,7 +569,8 @@ a_lost_watchdog_is_replaced(_Config) ->
     [A, _] = atoll_cluster:nodes(Cluster),
     Lost = watchdog_of(Cluster),
     signal(Lost, "KILL"),
-    ok = until(fun() -> watchdog_of(Cluster) =/= Lost end),
+    %% The number of the lost one may be said until its end has been heard of.
+    ok = until(fun() -> [Is || Is <- alive([watchdog_of(Cluster)]), Is =/= Lost] =/= [] end),
     [Again] = alive([watchdog_of(Cluster)]),
     ?assertEqual(A, atoll_cluster:call(Cluster, A, erlang, node, [])),
     Processes = processes_of(Cluster),

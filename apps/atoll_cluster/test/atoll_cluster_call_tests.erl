@@ -36,7 +36,7 @@ one_silent_node_does_not_hide_the_others_test() ->
         {c, {error, {node_down, c}}}, {d, {ok, target(d, {raises, throw, x})}}],
     ?assertEqual(
         [{a, {error, {timeout, a}}}, {b, {ok, 3}}, {c, {error, {node_down, c}}}, {d, {error, {raised, throw, x}}}],
-        atoll_cluster_call:multicall(Nodes, plus(), 50)),
+        atoll_cluster_call:multicall(Nodes, plus(), 1000)),
     Silent ! stop.
 
 what_can_pile_up_before_a_silent_node_is_bounded_test() ->

@@ -231,11 +231,17 @@ packets_are_no_faster_than_the_rate(Config) ->
     Wire = ?config(wire, Config),
     ok = atoll_wire:set(Wire, #{rtt_ms => 2, rate_mbit => 80, buffer => 200000}),
     Port = there(Config, digest, []),
-    {true, Us} = here(Config, send, [?config(there, Config), Port, 10000000]),
-    %% 10 MB/s, less 52 of each 1,500 bytes.
-    Rate = 10000000 / Us,
-    ?assert(Rate =< 10 * 1448 / 1500, Rate),
-    ?assert(Rate >= 5, Rate),
+    %% 10 MB/s, less 52 of each 1,500 bytes. The quickest of some, as the machine may have other work.
+    Rates = [
+        begin
+            {true, Us} = here(Config, send, [?config(there, Config), Port, 10000000]),
+            10000000 / Us
+        end
+     || _ <- [1, 2, 3]
+    ],
+    Rate = lists:max(Rates),
+    ?assert(Rate =< 10 * 1448 / 1500, Rates),
+    ?assert(Rate >= 5, Rates),
     {comment, io_lib:format("~.2f MB/s of 10", [Rate])}.
 
 what_does_not_fit_the_buffer_is_dropped_and_counted(Config) ->

@@ -3,7 +3,7 @@
 %% that is driven over its standard input.
 -module(atoll_deploy_probe).
 
--export([release/3, eye/1, eye/2, see/5, await/2, marked/1, marks/1, things/3]).
+-export([release/3, eye/1, eye/2, see/5, await/2, marked/1, marked/2, marks/1, things/3]).
 -export([ask/2, asked/1, asking/2]).
 -export([opened/2, ended/2, echo/1]).
 
@@ -68,8 +68,12 @@ await(What, Test) ->
 
 %% @doc The processes of this machine that have a mark with this text, with the command of each.
 -spec marked(Text :: string()) -> [{Pid :: string(), Command :: binary()}].
-marked(Text) ->
-    [{Pid, Line} || {Pid, _} <- with_mark(Text), {ok, Line} <- [file:read_file("/proc/" ++ Pid ++ "/cmdline")]].
+marked(Text) -> marked("", Text).
+
+%% @doc Those of one deployment: others on this machine have nodes of the same names.
+-spec marked(Id :: string(), Text :: string()) -> [{Pid :: string(), Command :: binary()}].
+marked(Id, Text) ->
+    [{Pid, Line} || {Pid, Mark} <- with_mark(Text), lists:prefix(Id, Mark), {ok, Line} <- [file:read_file("/proc/" ++ Pid ++ "/cmdline")]].
 
 %% @doc The marks with this text that some process of this machine has.
 -spec marks(Text :: string()) -> [Mark :: string()].

@@ -106,7 +106,11 @@ it_goes_though_one_before_it_was_killed(Config) ->
 %% The answer may have been lost, so it is the watcher that says what it knows.
 modules_are_told_to_who_does_not_know_them(Config) ->
     [{_, Node} | _] = watched(Config),
-    Told = fun(Has) -> #{facts := #{modules := Modules, code := Code}} = sample(watcher(Config), Node, Has), {Modules, Code} end,
+    %% Facts may be too late for a look.
+    Told = fun(Has) ->
+        #{facts := #{modules := Modules, code := Code}} = await(fun() -> sample(watcher(Config), Node, Has) end, fun(#{facts := Facts}) -> Facts =/= none end),
+        {Modules, Code}
+    end,
     {[_ | _] = Modules, Code} = Told(none),
     ?assertEqual([{Modules, Code}, {same, Code}, {Modules, Code}, {Modules, Code}], [Told(Has) || Has <- [none, Code, Code + 1, none]]),
     ok = leave(watcher(Config), Node).

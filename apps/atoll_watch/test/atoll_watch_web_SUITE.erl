@@ -222,7 +222,7 @@ no_path_leads_elsewhere(Config) ->
 what_is_too_much_is_refused(Config) ->
     #{port := Port} = Watch = watch(Config),
     Bearer = atoll_watch_web:bearer(Watch),
-    {413, _, #{<<"error">> := _}} = raw(#{method => "POST", path => "/api/v1/nodes", headers => [Bearer, {"Content-Type", "application/json"}], body => binary:copy(<<"x">>, 10000000)}, Watch),
+    {413, _, #{<<"error">> := _}} = raw(#{method => "POST", path => "/api/v1/nodes", headers => [Bearer, {"Content-Type", "application/json"}], body => binary:copy(<<"x">>, 1000000)}, Watch),
     {411, _, _} = raw(#{method => "POST", path => "/api/v1/nodes", headers => [Bearer, {"Transfer-Encoding", "chunked"}]}, Watch),
     {400, _, _} = raw(#{method => "POST", path => "/api/v1/nodes", headers => [Bearer, {"Content-Length", "-1"}]}, Watch),
     Idle = [connected(Port) || _ <- lists:seq(1, ?IDLE)],
@@ -489,9 +489,11 @@ what_flows_is_streamed_as_long_as_somebody_looks(Config) ->
         Socket
     end,
     One = Open(["?trace=true&load=", atom_to_list(A)]),
-    #{<<"v">> := 1, <<"n">> := Names} = frame(One, fun(Frame) -> is_map_key(<<"v">>, Frame) end),
+    #{<<"v">> := 1, <<"n">> := Names} = Begin = frame(One, fun(Frame) -> is_map_key(<<"v">>, Frame) end),
     ?assertEqual(lists:sort([atom_to_binary(Node) || Node <- [A, B]]), lists:sort(Names)),
-    #{<<"l">> := [#{<<"q">> := [_ | _], <<"c">> := [_ | _]}]} = frame(One, fun(Frame) -> is_map_key(<<"l">>, Frame) end),
+    %% Where its schedulers are is said with its first load, which may be in the first frame already.
+    HasLoad = fun(Frame) -> is_map_key(<<"l">>, Frame) end,
+    #{<<"l">> := [#{<<"q">> := [_ | _], <<"c">> := [_ | _]}]} = case HasLoad(Begin) of true -> Begin; false -> frame(One, HasLoad) end,
     Other = Open(""),
     _ = frame(Other, fun(Frame) -> is_map_key(<<"v">>, Frame) end),
     %% Both name the nodes in the order of their names.
@@ -541,8 +543,9 @@ a_program_has_metrics_of_its_own_whatever_they_are_called(Config) ->
     Path = ["/api/v1/nodes/", uri_string:quote(name(Node)), "/metrics?metric=user_counter,mailbox"],
     Read = fun() -> case get(Path, Watch) of {200, _, #{<<"readings">> := Readings}} -> [{Metric, Label, Value} || #{<<"metric">> := Metric, <<"label">> := Label, <<"value">> := Value} <- Readings]; {404, _, _} -> [] end end,
     _ = await(Read, fun(Is) -> Is =:= [{<<"mailbox">>, <<"<script>alert(\"3\")</script>">>, 1}, {<<"user_counter">>, <<"orders">>, 42}] end),
-    {200, _, Text} = raw(#{method => "GET", path => "/metrics", headers => [atoll_watch_web:bearer(Watch)]}, Watch),
-    [?assertMatch({_, _}, binary:match(Text, Line)) || Line <- [<<"=\"<script>alert(\\\"3\\\")</script>\"} 1\n">>, <<"=\"orders\"} 42\n">>]],
+    %% A look at which a busy node did not say them in time has them not.
+    Text = fun() -> {200, _, Is} = raw(#{method => "GET", path => "/metrics", headers => [atoll_watch_web:bearer(Watch)]}, Watch), Is end,
+    [_ = await(Text, fun(Is) -> binary:match(Is, Line) =/= nomatch end) || Line <- [<<"=\"<script>alert(\\\"3\\\")</script>\"} 1\n">>, <<"=\"orders\"} 42\n">>]],
     ok = atoll_watch_peers:kill(Peer),
     {204, _, none} = ask("DELETE", ["/api/v1/nodes/", uri_string:quote(name(Node))], Watch).
 

@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(WITHIN, 10000).
+-define(WITHIN, 30000).
 
 door_test_() ->
     [{atom_to_list(Name), {setup, fun() -> set_up(Options) end, fun tear_down/1, fun({Port, Door, _}) -> {timeout, 60, fun() -> ?MODULE:Name(Port, Door) end} end}}

@@ -83,21 +83,21 @@ closed() ->
     ?assert(abs(atoll_histogram:count(Latency) - Delivered) =< 4 * 10 + Delivered div 10).
 
 open() ->
-    #{sent := Sent, shed := Shed} = Result = run(none, options(open, #{rate => 1000, arrivals => even, ms => 500})),
+    #{sent := Sent, shed := Shed, seconds := Seconds, latency := Latency} = Result = run(none, options(open, #{rate => 1000, arrivals => even, ms => 500})),
     is_whole(Result),
-    %% What was to be said about when the time began or ended may be on either side.
+    %% What was to be said about when the time began or ended may be on either side. On a busy machine it lasts for longer.
     ?assertEqual(0, Shed),
-    ?assert(abs(Sent - 500) < 250),
-    #{latency := Latency} = Result,
-    ?assert(abs(atoll_histogram:count(Latency) - 500) < 250).
+    [?assert(abs(N - 1000 * Seconds) < 250, {N, Seconds}) || N <- [Sent, atoll_histogram:count(Latency)]].
 
 broken() ->
     Found = fun(Fault, Options) -> maps:keys(maps:get(counts, maps:get(history, run(Fault, Options)))) end,
-    Monologue = options(open, #{rate => 2000, ms => 100, drain_ms => 200}),
+    %% What is lost is waited for in vain; all else comes, and then it ends.
+    Whole = options(open, #{rate => 2000, ms => 100}),
+    Monologue = Whole#{drain_ms := 200},
     ?assertEqual([gap, lost], Found({lose, 7}, Monologue) -- [undelivered]),
-    ?assertEqual([twice], Found({repeat, 7}, Monologue)),
+    ?assertEqual([twice], Found({repeat, 7}, Whole)),
     ?assert(lists:member(disorder, Found({swap, 7}, Monologue))),
-    ?assertEqual([altered], Found({alter, 7}, Monologue)),
+    ?assertEqual([altered], Found({alter, 7}, Whole)),
     %% The first that is lost in a dialogue stops it.
     ?assert(lists:member(lost, Found({lose, 10}, options(closed, #{ms => 100, drain_ms => 200})))).
 

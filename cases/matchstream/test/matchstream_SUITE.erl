@@ -234,9 +234,17 @@ beside_who_reads(Count, Settings, Register, Then) ->
 %% On the node.
 until_many_wait(Id, [{Kind, Data} | Steps]) ->
     {ok, _} = matchstream:register(Id, Kind, Data),
-    case [N || N <- waiting(), N > 80] of
-        [_] -> ok;
-        _ -> until_many_wait(Id, Steps)
+    case slowest_has() > 80 of
+        true -> ok;
+        false -> until_many_wait(Id, Steps)
+    end.
+
+%% How many wait for the slowest, once few wait for the other one: on a busy machine who reads does not get to it at once.
+slowest_has() ->
+    Waiting = waiting(),
+    case lists:min(Waiting) > 8 of
+        true -> erlang:yield(), slowest_has();
+        false -> lists:max(Waiting)
     end.
 
 register_all(Id, Steps) -> lists:foreach(fun({Kind, Data}) -> {ok, _} = matchstream:register(Id, Kind, Data) end, Steps).

@@ -294,7 +294,7 @@ each(Config, Harm) ->
          %% No epoch was waited for until its deadline, which is for what does not answer. The longest that a
          %% worker had nothing to do says how long one was waited for.
          Idle = lists:max([Of || #{init_idle_ms := First, max_idle_ms := Later} <- Workers, Of <- [First, Later]]),
-         ?assert(Ms < 25_000, {Mode, Ms, Epochs, Idle, Lost}),
+         ?assert(Idle < 25_000, {Mode, Ms, Epochs, Idle, Lost}),
          _ = atoll_cluster_owned:heal(Cluster)
      end || Mode <- modes(Config)].
 

@@ -128,7 +128,14 @@ damage(_, Partition) ->
     {ok, Pid} = ring_master:find(ring_kvs_vnode, Partition),
     Ref = monitor(process, Pid),
     true = exit(Pid, kill),
-    receive {'DOWN', Ref, process, Pid, killed} -> ok end.
+    receive {'DOWN', Ref, process, Pid, killed} -> forgotten(Partition, Pid) end.
+
+%% Nobody tells when the master has heard of it, too.
+forgotten(Partition, Pid) ->
+    case ring_master:find(ring_kvs_vnode, Partition) of
+        {ok, Pid} -> erlang:yield(), forgotten(Partition, Pid);
+        _ -> ok
+    end.
 
 %% On a node: what it has itself, without asking another one.
 keys_of() ->

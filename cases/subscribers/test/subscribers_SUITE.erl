@@ -140,17 +140,20 @@ one_caller_too_many_is_told_at_once(Config) ->
 full(Callers) ->
     Taken = [poolboy:checkout(subscribers_pool, false) || _ <- lists:seq(1, ?POOL)],
     Asking = [spawn_monitor(fun() -> exit({answer, subscribers:get(1)}) end) || _ <- lists:seq(1, Callers)],
-    ok = within(Callers),
+    ok = within(Callers, Asking),
     Last = subscribers:get(1),
     Answers = [receive {'DOWN', Ref, process, Pid, {answer, Answer}} -> Answer end || {Pid, Ref} <- Asking],
     _ = [ok = poolboy:checkin(subscribers_pool, Worker) || Worker <- Taken],
-    [Last | Answers].
+    case Last of
+        {error, {no_connection_free, _}} -> full(Callers);
+        _ -> [Last | Answers]
+    end.
 
-%% Nobody tells.
-within(N) ->
-    case subscribers_gate:within() of
-        N -> ok;
-        _ -> erlang:yield(), within(N)
+%% Nobody tells. On a busy machine the first has left before the last is within, and all begin again.
+within(N, Asking) ->
+    case subscribers_gate:within() =:= N orelse not lists:all(fun({Pid, _}) -> is_process_alive(Pid) end, Asking) of
+        true -> ok;
+        false -> erlang:yield(), within(N, Asking)
     end.
 
 an_answer_that_is_too_late_reaches_nobody(Config) ->
