@@ -54,7 +54,7 @@
     a_black_hole_is_healed_without_a_loss/1
 ]).
 
-%% Some of the 200 ms within which the ends of all lanes are one end.
+%% The ends of all lanes within 200 ms are one end. Half of it is left for what late/0 does not see.
 -define(NOTICED_MS, 100).
 
 suite() -> [{timetrap, {minutes, 2}}].
@@ -332,8 +332,8 @@ an_end_that_notices_late_gives_the_same_reason(Config) ->
     {_, B} = cut_and_heard(60, Config),
     ?assertEqual([{lane_closed, 2}], call(B, atoll_dist_probe, heard, [])).
 
-%% Two nodes whose second lane was cut while one was held up for so long, when that one has given the reason. By 200 ms it may be
-%% late: where the machine made it later than that, others are taken.
+%% Two nodes whose second lane was cut while one was held up for so long, when that one has given the reason. Where the machine made it
+%% too late for that, two others are taken.
 cut_and_heard(HeldMs, Config) ->
     {A, B} = faulty(Config),
     [ok = call(At, atoll_dist_probe, hears, [name(To)]) || {At, To} <- [{A, B}, {B, A}]],

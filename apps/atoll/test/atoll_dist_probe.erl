@@ -130,7 +130,7 @@ at_once(Node, AtMs) ->
     receive after Wait -> ok end,
     net_kernel:connect_node(Node).
 
-%% Whether the node stays connected for so long; and how it goes within so long.
+%% Whether the node stays connected for so long.
 stays(Node, Ms) ->
     ok = net_kernel:monitor_nodes(true),
     Stays =

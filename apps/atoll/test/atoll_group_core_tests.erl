@@ -67,6 +67,14 @@ prop_linearizable() ->
         end
     ).
 
+%% n3 is told that n5 is in another group while n1, which is too, does not know yet.
+what_a_node_knows_may_be_less_than_what_others_have_found_test() ->
+    Calls = [{n3, {new, g, [n3, n5]}, 4}, {n5, {new, g, [n5, n1]}, 16}, {n3, {new, g, [n3, n5]}, 9}, {n1, {add, g, [n2]}, 0}],
+    World = atoll_group_world:settle(start_calls(Calls, atoll_group_world:new(?NODES, 2))),
+    History = history(Calls, World),
+    ?assertMatch([_, _, _, {n1, _, At, {error, node_does_not_belong_to_the_s_group}, At}], History),
+    ?assert(atoll_group_model:explains(History, [], groups_named(g, World))).
+
 calls() ->
     resize(6, non_empty(list(?LET(Node, oneof(?NODES), {Node, operation(Node, g), choose(0, 40)})))).
 

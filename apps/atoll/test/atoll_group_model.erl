@@ -54,7 +54,9 @@ run(Caller, {delete, Name, []}, Groups) ->
 %% Is there an order of the calls that gives these answers and leads from the
 %% first groups to the last? A change that was answered before a call began comes
 %% before it; an answer that changed nothing says what its own node knew, so it
-%% is in order with the calls of that node only.
+%% is in order with the calls of that node only. Given at once, it may even come before a
+%% new group of others that was answered before: who made that one had heard that a node is
+%% in yet another group, which not all of its members know at that moment.
 -spec explains([call()], groups(), groups()) -> boolean().
 explains([], Groups, Last) ->
     Groups =:= lists:sort(Last);
@@ -69,13 +71,20 @@ explains(Calls, Groups, Last) ->
         [Call || Call <- Calls, may_be_first(Call, Calls)]
     ).
 
-may_be_first({Node, _, Started, _, _}, Calls) ->
+may_be_first({Node, _, Started, _, _} = First, Calls) ->
     not lists:any(
-        fun({Caller, _, _, _, Ended} = Call) ->
-            Ended < Started andalso (Caller =:= Node orelse may_have_changed(Call))
+        fun({Caller, Operation, _, _, Ended} = Call) ->
+            Ended < Started andalso
+                (Caller =:= Node orelse may_have_changed(Call) andalso not (is_of_own_knowledge(First) andalso is_of_others(Operation, Node)))
         end,
         Calls
     ).
+
+is_of_own_knowledge({_, _, At, {error, _}, At}) -> true;
+is_of_own_knowledge(_) -> false.
+
+is_of_others({new, _, Nodes}, Node) -> not lists:member(Node, Nodes);
+is_of_others(_, _) -> false.
 
 may_have_changed({_, _, _, {error, _}, _}) -> false;
 may_have_changed({_, _, Started, _, Ended}) -> Ended > Started.

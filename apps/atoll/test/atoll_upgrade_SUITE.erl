@@ -120,7 +120,7 @@ a_node_two_versions_apart_keeps_its_other_protocols(Config) ->
     %% Long after the overlay would have given up one that is silent it is still connected.
     Beats = fun(N) -> maps:get(sent, ?C:call(C, N, atoll_interpreter, counters, [atoll_overlay])) end,
     Before = [{N, Beats(N)} || N <- Others],
-    _ = [?C:await(fun() -> Beats(N) > Sent + 50 * (length(Others) - 1) end, true) || {N, Sent} <- Before],
+    _ = [?C:await(fun() -> Beats(N) > Sent + 90 * (length(Others) - 1) end, true) || {N, Sent} <- Before],
     [?assertEqual({N, Others -- [N]}, {N, ?C:call(C, N, atoll, neighbours, [])}) || N <- Others],
     ?assertEqual([], ?C:call(C, Node, atoll, neighbours, [])),
     #{rows := Rows} = life(C, Node, apart),

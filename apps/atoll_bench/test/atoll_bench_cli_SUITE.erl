@@ -74,7 +74,7 @@ its_page_has_runs_that_are_possible(_Config) ->
 %% The commands of docs/measuring.md as they stand, but for a round in place of many, and
 %% few nodes. What draws needs Node.js, and is left to scripts/check-report.
 its_page_can_be_followed(Config) ->
-    _ = ct:timetrap({minutes, 25}),
+    _ = ct:timetrap({hours, 1}),
     Dir = ?config(dir, Config),
     {ok, Page} = file:read_file(filename:join(atoll_cli_os:root(), "docs/measuring.md")),
     {match, Blocks} = re:run(Page, "```sh\n(.*?)```", [global, dotall, {capture, [1], list}]),
@@ -375,7 +375,7 @@ other_files_are_told(Config) ->
 %% busy, but it is for both. What counts is the median of the turns' ratios; there are
 %% turns until it is known on which side of the tolerance it is.
 dist_agrees_with_a_loop_of_its_own(_) ->
-    _ = ct:timetrap({minutes, 10}),
+    _ = ct:timetrap({minutes, 20}),
     [agrees(Kind, Size) || {Kind, Size} <- [{ping_pong, 100}, {ping_pong, 65536}, {request, 1024}]].
 
 agrees(Kind, Size) ->

@@ -71,7 +71,7 @@ a_match_is_played_as_the_service_says(Config) ->
 clients_are_held_by_other_programs_and_slow_ones_are_closed(Config) ->
     ?assertMatch(
         #{<<"clients">> := 101, <<"complete">> := 101, <<"slow_closed">> := 10, <<"received">> := 60701},
-        ran(Config, ["run", "-n", "101", "--nodes", "2", "--loaders", "2", "--slow", "10", "--events", "600", "--speed", "50"], 0)
+        ran(Config, ["run", "-n", "101", "--nodes", "2", "--loaders", "2", "--slow", "10", "--events", "600", "--speed", "10"], 0)
     ).
 
 %% A node of the first stage has 1,024 files.

@@ -12,7 +12,7 @@
     wrong_usage_says_one_sentence_and_starts_nothing/1
 ]).
 
--define(GONE_MS, 5000).
+-define(GONE_MS, 20000).
 -define(LINE_MS, 60000).
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -53,7 +53,7 @@ a_service_that_is_held_is_shown_loaded_and_gone(Config) ->
 
 a_database_that_is_killed_is_missed_and_forgiven(Config) ->
     #{<<"failed">> := Failed, <<"whole_again_ms">> := Ms, <<"connections_before">> := 6, <<"connections_after">> := 6, <<"errors">> := Errors} =
-        load(Config, ["--store", "mysql", "--nodes", "3", "--pool", "2", "--rate", "1000", "--operations", "1", "--seconds", "6", "--kill-database", "2"]),
+        load(Config, ["--store", "mysql", "--nodes", "3", "--pool", "2", "--rate", "100", "--operations", "1", "--seconds", "6", "--kill-database", "2"]),
     ?assert(Failed > 0 andalso Ms =< 5000),
     ?assertEqual(Failed, lists:sum(maps:values(Errors))),
     ?assertEqual(ok, atoll_cli_os:await_none_left(?config(dir, Config))).

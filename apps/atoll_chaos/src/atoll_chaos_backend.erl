@@ -44,7 +44,7 @@
 %% Starts it again; returns when it is up.
 -callback start(State :: term(), node()) -> ok | {error, error()}.
 
-%% A node that is paused goes on.
+%% Lets a paused node go on.
 -callback resume(State :: term(), node()) -> ok | {error, error()}.
 
 %% The number of its process on this machine.

@@ -89,7 +89,7 @@ heal_all(#state{damage = Damage} = State0) ->
 perform({pause, Node}, State) ->
     held(Node, pause, fun atoll_chaos_os:stop/1, State);
 perform({resume, Node} = Act, State) ->
-    %% Also if what holds it has been killed.
+    %% The node must go on even if its holder was killed.
     Outcome = own_act(Act, State),
     {Outcome, release({pause, Node}, State)};
 perform({slow, Node, 0}, State) ->

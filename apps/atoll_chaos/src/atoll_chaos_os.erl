@@ -12,10 +12,11 @@
 
 %% On a busy machine what holds a process may end late, and the last that it does is to let it go on.
 -define(RELEASE_MS, 30000).
+-define(STOPPED_MS, 2000).
 -define(LOOK_MS, 1).
 
-%% @doc Stops that process; it goes on when the calling process ends. Who stops it is who lets it go on: were they two, and this VM were
-%% killed between them, the first could come last.
+%% @doc Stops that process; it goes on when the calling process ends. One shell does both: with two, and this VM killed between them, the
+%% stop could come last.
 -spec stop(pos_integer()) -> {ok, holder()} | gone.
 stop(OsPid) ->
     case atoll_cluster_os:start_time(OsPid) of
@@ -28,23 +29,23 @@ stop(OsPid, Start) ->
     Holder = shell("trap '' PIPE; kill -STOP $1 2>/dev/null || exit 1; echo 2>/dev/null; read _; kill -CONT $1 2>/dev/null", [OsPid]),
     receive
         {Holder, {data, _}} ->
-            ok = await_stopped({OsPid, Start}, ?RELEASE_MS div ?LOOK_MS),
-            {ok, Holder};
+            case await_stopped({OsPid, Start}, ?STOPPED_MS div ?LOOK_MS) of
+                gone -> ok = release(Holder), gone;
+                _ -> {ok, Holder}
+            end;
         {Holder, {exit_status, _}} ->
             gone
     end.
 
 %% A process that waits for a processor takes the signal when it gets one.
-await_stopped(_, 0) ->
-    ok;
 await_stopped(Process, Looks) ->
     case atoll_cluster_os:state(Process) of
-        running ->
+        running when Looks > 0 ->
             receive
             after ?LOOK_MS -> await_stopped(Process, Looks - 1)
             end;
-        _ ->
-            ok
+        State ->
+            State
     end.
 
 %% @doc Stops that process for so many milliseconds, lets it run for 10, and so on.
@@ -63,7 +64,9 @@ release(Holder) ->
     try port_command(Holder, "\n") of
         true ->
             receive
-                {Holder, {exit_status, _}} -> ok
+                {Holder, {exit_status, _}} -> ok;
+                %% It had just been killed, and its owner traps exits.
+                {'EXIT', Holder, _} -> ok
             after ?RELEASE_MS -> close(Holder)
             end
     catch

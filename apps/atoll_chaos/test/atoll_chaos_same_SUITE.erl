@@ -74,6 +74,7 @@ one_leaves_and_one_is_killed(_Config) -> same("leave").
 full_connections_bury_nobody_and_hide_no_death(_Config) -> same("bulk").
 
 drawn_scripts(_Config) ->
+    _ = ct:timetrap({hours, 1}),
     Seeds = [atoll_tier:seed({?MODULE, N}) || N <- lists:seq(1, 12)],
     Differ = [
         {Seed, Terms, Simulated, Real}

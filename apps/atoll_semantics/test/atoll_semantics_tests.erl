@@ -11,7 +11,8 @@
 -define(WITH_FAULTS, 40).
 
 the_invariant_holds_after_every_step_test_() ->
-    {timeout, 60, fun() -> [?assertEqual(ok, invariant(Seed)) || Seed <- seeds(atoll_tier:tests(500))] end}.
+    Count = atoll_tier:tests(500),
+    {timeout, 60 + Count, fun() -> [?assertEqual(ok, invariant(Seed)) || Seed <- seeds(Count)] end}.
 
 %% So many one after the other, of this run's own.
 seeds(Count) ->

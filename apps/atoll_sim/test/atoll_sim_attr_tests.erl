@@ -21,7 +21,7 @@ callers_are_spread_without_a_coordinator_test_() ->
 
 they_are_whoever_calls_and_however_far_test_() ->
     [
-        {timeout, 120, fun() ->
+        {timeout, 600, fun() ->
             #{chosen := 200, fullest := Fullest} = herd(Options),
             ?assert(Fullest =< 1.5, {Options, Fullest})
         end}
@@ -104,7 +104,7 @@ a_node_that_does_not_fit_any_more_is_not_chosen_test() ->
     ?assertMatch(#{Id := {_, {ok, b, 1, #{load := 2}}}}, atoll_sim_world:watched(World)).
 
 every_question_is_answered_whatever_happens_test_() ->
-    {timeout, 120, fun() -> [faults(Seed) || Seed <- lists:seq(1, 60)] end}.
+    {timeout, 600, fun() -> [faults(Seed) || Seed <- lists:seq(1, 60)] end}.
 
 %% Nodes die, stop and are cut off while others ask and choose.
 faults(Seed) ->

@@ -95,7 +95,7 @@ a_handler_that_starts_late_or_is_lost_has_the_state_test() ->
 
 %% Broadcasts bring next to nothing of it: they are kept for a moment.
 two_sides_of_a_partition_become_equal_test_() ->
-    {timeout, 120, fun() ->
+    {timeout, 600, fun() ->
         {Here, There} = lists:split(50, names(100)),
         Cluster = cluster(100, 0, #{broadcast => #{cache_max => 10, keep_ms => 100}, start => [registers]}),
         Apart = pass(15000, set({partition, [Here, There]}, Cluster)),

@@ -29,7 +29,7 @@ after_a_quiet_minute_a_hundred_nodes_have_full_mutual_views_test_() ->
     end}.
 
 a_storm_of_joins_leaves_no_island_test_() ->
-    {timeout, 120, fun() ->
+    {timeout, 600, fun() ->
         [
             begin
                 Graph = graph(mutual(storm(Seed))),
@@ -44,7 +44,7 @@ islands(fast) -> lists:sublist(?ISLANDS, 5);
 islands(deep) -> ?ISLANDS.
 
 survivors_find_together_again_test_() ->
-    {timeout, 120, fun() ->
+    {timeout, 600, fun() ->
         Grown = grow(atoll_tier:size(hyparview_nodes), 1, #{}),
         [
             begin
@@ -59,7 +59,7 @@ survivors_find_together_again_test_() ->
     end}.
 
 xbot_shortens_links_by_a_fifth_and_keeps_degree_and_connection_test_() ->
-    {timeout, 120, fun() ->
+    {timeout, 600, fun() ->
         [Plain, Short] = [
             run(240000, grow(atoll_tier:size(hyparview_nodes) * 2 div 3, 1, #{latency => regions, options => #{xbot => Xbot}}))
          || Xbot <- [false, true]

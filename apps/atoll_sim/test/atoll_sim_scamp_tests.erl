@@ -16,7 +16,7 @@ mean(Key, World) ->
     lists:sum(Values) / length(Values).
 
 the_mean_view_is_what_the_paper_says_test_() ->
-    {timeout, 120, fun() ->
+    {timeout, 600, fun() ->
         atoll_sim_cluster:isolated(fun() ->
             Nodes = atoll_tier:size(scamp_nodes),
             World = run(20000, start(scamp, #{detector => off}, Nodes, 300, 1)),
@@ -41,7 +41,7 @@ many_that_join_at_once_are_connected_test_() ->
     end).
 
 one_contact_of_all_does_not_become_everybodys_test_() ->
-    {timeout, 120, fun() ->
+    {timeout, 600, fun() ->
         [First | Others] = names(200),
         World0 = atoll_sim_world:start(First, start(scamp, #{}, 0, 1)),
         World = lists:foldl(

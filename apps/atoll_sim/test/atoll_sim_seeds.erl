@@ -15,4 +15,4 @@ of_run(Name, Deep) ->
 
 %% A test with each of them.
 each(Name, Deep, Fun) ->
-    [{lists:concat(["seed ", Seed]), {timeout, 60, fun() -> Fun(Seed) end}} || Seed <- of_run(Name, Deep)].
+    [{lists:concat(["seed ", Seed]), {timeout, 600, fun() -> Fun(Seed) end}} || Seed <- of_run(Name, Deep)].

@@ -19,7 +19,7 @@ what_is_asked_for_wrongly_is_a_sentence_test_() ->
 %% Whether it is reached hangs on the machine. It takes a thousand nodes.
 a_goal_can_be_run_alone_test_() ->
     [
-        {timeout, 120, fun() ->
+        {timeout, 600, fun() ->
             {Status, Rows} = soak(["1", "membership"]),
             ?assert(lists:member(Status, [0, 1])),
             ?assertMatch({match, _}, re:run(Rows, "^(reached |MISSED  ) 1,000 nodes, HyParView alone: \\d+ x real time\n$"))

@@ -199,7 +199,7 @@ points(Column, Step, Rows) ->
 rows(Fd, Window, Now, Columns) ->
     End = atoll_watch_window:slot(Window, Now),
     First = End - atoll_watch_window:points(Window) + 1,
-    %% Before the closed ones: what is closed meanwhile is there, and what was open is not made then. The other way round it is neither.
+    %% Read before the closed rows: one that is closed in between is then among these. In the other order it would be nowhere.
     Last = last(Fd),
     Closed = [Row || {Slot, _} = Row <- all_rows(Fd, Window, Columns), Slot >= First, Slot =< End],
     Open = [{Slot, made(Fd, Window, Slot, Columns, Last)} || Last =/= none, Slot <- [open(Window, Last)],

@@ -203,7 +203,6 @@ what_is_wrong_between_nodes_is_one_alarm_for_each_cause(Config) ->
     _ = Cookies([one_of_them, another]),
     _ = call(Second, erlang, disconnect_node, [C]),
     watching(A, Config, fun(Watch) ->
-        ok = atoll_watch:subscribe(Watch),
         [ok = heard({raised, Rule, Node}, Watch) || {Rule, Node} <- [{flags, B}, {module_versions, C}, {partition, lists:min([B, C])}]],
         %% On a busy machine a node may be silent for a while as well.
         Alarms = [Alarm || #{rule := Rule} = Alarm <- atoll_watch:alarms(Watch), Rule =/= node_silent],

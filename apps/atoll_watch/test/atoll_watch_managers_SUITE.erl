@@ -26,7 +26,7 @@
 -define(SEEN_MS, 6000).
 -define(BACK_MS, 3000).
 %% The machine may be busy with other tests.
--define(LAG_MS, 2000).
+-define(LAG_MS, 8000).
 
 suite() ->
     [{timetrap, {minutes, 3}}].

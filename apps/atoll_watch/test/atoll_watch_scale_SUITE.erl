@@ -21,8 +21,8 @@
 -define(WATCH_BYTES, 150000000).
 -define(ANSWER_MS, 200).
 
-suite() ->
-    [{timetrap, {minutes, 45}}].
+%% It compares times.
+suite() -> [{timetrap, {minutes, 45}} | [{userdata, quiet} || atoll_tier:tier() =:= deep]].
 
 all() ->
     [many_nodes_cost_what_is_promised || atoll_tier:tier() =:= deep].

@@ -219,7 +219,7 @@ chaos_does_not_change_the_answer(Config) ->
 
 %% Kills a second on each node. Who finds the lock of `global' taken again and again pauses for up to eight
 %% seconds before each name: of what is killed ten times a second too little comes back on a mesh for a run to end.
-rate(Config) -> case proplists:get_value(kind, Config) of mesh -> 2; islands -> 10 end.
+rate(Config) -> case proplists:get_value(kind, Config) of mesh -> 1; islands -> 10 end.
 
 a_killed_colony_node_does_not_change_the_answer(Config) ->
     killed(Config, [13], 0).
