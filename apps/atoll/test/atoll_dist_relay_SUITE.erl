@@ -218,6 +218,8 @@ a_killed_node_is_down_once_and_at_once(Config) ->
     works(C, A),
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
     Asked = fun(Of) -> [Avoid || {Node, Avoid} <- call(A, atoll_dist_ways, asked, []), Node =:= name(Of)] end,
+    %% To connect it has asked for any way.
+    ?assertMatch([[] | _], Asked(B)),
     lists:foreach(
         fun(Of) ->
             %% An idle way whose gateway stands still for a moment is left, and another one is asked for.
@@ -390,10 +392,10 @@ a_relay_that_refuses_is_named(Config) ->
     ok = said(A, Said, 2),
     ok = way(C, B, [name(G)]),
     works(C, B),
-    %% The circuit may have moved to the other one before.
+    %% Each ends it once at most: it may have moved to the other one, even before that had the policy.
     Relays = [call(Gateway, atoll_dist, relay, []) || Gateway <- [G, H]],
     ?assertMatch([_ | _], [1 || #{refused := #{policy := _}} <- Relays]),
-    ?assertEqual(1, lists:sum([maps:get(policy, Lost, 0) || #{lost := Lost} <- Relays])).
+    ?assertEqual(1, lists:max([maps:get(policy, Lost, 0) || #{lost := Lost} <- Relays])).
 
 a_node_without_circuits_refuses_them(Config) ->
     [A, G] = [started(Config, Name, args([])) || Name <- ["a", "g"]],

@@ -109,7 +109,7 @@ a_member_that_stands_still_loses_nothing(Config) ->
     ?C:report("a member whose names stand still holds up a name for ~b ms, and has all ~b ms after it goes on", [Waited, On]),
     ?assert(On < ?ANSWER_MS).
 
-%% One name after the other, some hundred thousand; what the slowest took.
+%% One name after the other, very many; what the slowest took.
 names_until(C, Node, Group, N, Until, Longest0) ->
     Began = erlang:monotonic_time(millisecond),
     _ = name(C, Node, Group, N),

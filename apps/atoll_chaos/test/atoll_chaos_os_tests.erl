@@ -17,14 +17,14 @@ a_vm_that_is_killed_while_it_stops_a_process_leaves_none_stopped_test_() ->
         OsPids = [OsPid || Sleeper <- Sleepers, {os_pid, OsPid} <- [erlang:port_info(Sleeper, os_pid)]],
         %% None begins before all are there: the first would keep the last from starting.
         Vms = [vm() || _ <- OsPids],
-        Killed = fun(Pids) -> os:cmd(lists:flatten(["kill -KILL" | [[$\s, Pid] || Pid <- Pids]])) end,
+        Kill = fun(Pids) -> os:cmd(lists:flatten(["kill -KILL" | [[$\s, Pid] || Pid <- Pids]])) end,
         try
             [ok = peer:cast(Peer, ?MODULE, stops, [OsPid]) || {{Peer, _}, OsPid} <- lists:zip(Vms, OsPids)],
             [ok = await(fun() -> atoll_cluster_os:state(process(OsPid)) =:= stopped end) || OsPid <- OsPids],
-            "" = Killed([Vm || {_, Vm} <- Vms]),
+            "" = Kill([Vm || {_, Vm} <- Vms]),
             [ok = await(fun() -> holders(OsPid) =:= [] andalso atoll_cluster_os:state(process(OsPid)) =:= running end) || OsPid <- OsPids]
         after
-            Killed([integer_to_list(OsPid) || OsPid <- OsPids] ++ [Vm || {_, Vm} <- Vms])
+            Kill([integer_to_list(OsPid) || OsPid <- OsPids] ++ [Vm || {_, Vm} <- Vms])
         end
     end}.
 
@@ -56,15 +56,4 @@ holders(OsPid) ->
     [File || File <- filelib:wildcard("/proc/[0-9]*/cmdline"), {ok, Line} <- [file:read_file(File)],
         [<<"/bin/sh">> | _] = Words <- [binary:split(Line, <<0>>, [global, trim])], lists:last(Words) =:= integer_to_binary(OsPid)].
 
-await(Test) -> await(Test, erlang:monotonic_time(millisecond) + ?MS).
-
-await(Test, Deadline) ->
-    case Test() of
-        true ->
-            ok;
-        false ->
-            ?assert(erlang:monotonic_time(millisecond) < Deadline),
-            receive
-            after 1 -> await(Test, Deadline)
-            end
-    end.
+await(Test) -> atoll_cli_os:await(Test, ?MS).
